@@ -10,9 +10,9 @@ from typing import Any
 from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.commands import command
 from pytest_upskill.commands.command import CommandError, Parser
-from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
 from pytest_upskill.teacher.engine import Engine

@@ -13,9 +13,6 @@ from pytest_upskill.figures.lift import CellVerdict, Lift
 from pytest_upskill.figures.triggers import DESCRIBE, Triggers
 from pytest_upskill.figures.wording import bounds, estimate, percent, points, rate_text
 
-NOT_MEASURED = 75
-"""Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
-
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 

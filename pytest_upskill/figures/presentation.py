@@ -342,7 +342,7 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
     lift, judged = cell.lift, cell.lift.judged
     yield from figures_in(_LIFT, lift)
     yield from figures_in(_JUDGE, judged)
-    for arm in (*_PAIR, _ARMS[1]):
+    for arm in (*_PAIR, "old_skill"):
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
         yield from figures_in(_ARM, lift.arms.get(arm), name=name, of=of)
         yield from figures_in(_ANSWERS, cell.answers.get(arm), name=name, of=of)

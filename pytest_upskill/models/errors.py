@@ -114,6 +114,7 @@ def cure(
         402: f"check the billing of the account that owns {endpoint.key_variable}",
         403: f"{key} {endpoint.key_variable}",
         407: refused_by_proxy(endpoint),
+        429: "run again later, which requests only the rest, or lower --upskill-concurrency",
         **dict.fromkeys(NOT_SERVED, f"{endpoint.url} serves no models{url_hint(endpoint)}"),
         404: f"{unknown} {endpoint.url}{url_hint(endpoint)}",
         **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),

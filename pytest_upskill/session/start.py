@@ -13,7 +13,6 @@ from collections.abc import Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 
 from pytest_upskill import STATE
 from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
-from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
+from pytest_upskill.figures.gate import Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.session.annotations import annotations
@@ -216,7 +215,7 @@ class Reporting:
             complete=not (is_stopped or self._unreadable),
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
-            unreadable=tuple(chain(*self._unreadable)),
+            unreadable=tuple(line for lines in self._unreadable for line in lines),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
@@ -245,7 +244,11 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._was_interrupted:
             return []  # pytest says why
-        code = f"exit code {NOT_MEASURED}: " if exit_code.outcome(report) == "undecided" else ""
+        code = (
+            f"exit code {exit_code.NOT_MEASURED}: "
+            if exit_code.outcome(report) == "undecided"
+            else ""
+        )
         lines = [*exit_code.why_undecided(report, in_its_run=True)]
         if code and not lines:
             lines = ["not everything ran, as other lines say"]

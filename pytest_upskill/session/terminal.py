@@ -1,7 +1,6 @@
 """Terminal output: header, forecast, the tables of cells, costs and notes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 import pytest
 
@@ -98,7 +97,7 @@ class Terminal:
                     write(reporter, note)
             for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)
-            for line in chain.from_iterable(session.skipped for session in report.sessions):
+            for line in (line for session in report.sessions for line in session.skipped):
                 write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:

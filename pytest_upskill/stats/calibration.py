@@ -121,8 +121,6 @@ class Correction:
     high: float
     with_skill: float
     """Corrected pass rate with the skill."""
-    judge_share: float
-    """Share of the interval's squared width that is due to the judge; more labels reduce it."""
 
     @property
     def estimate(self) -> Estimate:
@@ -175,13 +173,11 @@ def correct_lift(
     pass_rate += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
     down, up = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
-    total = down**2 + up**2
     return Correction(
         lift=corrected,
         low=max(-1.0, corrected - down),
         high=min(1.0, corrected + up),
         with_skill=min(1.0, max(0.0, pass_rate)),
-        judge_share=2 * spread / total if total else 0.0,
     )
 
 

@@ -117,6 +117,7 @@ def plan(
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
     skill_blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
+    runs_of_arm = {"without_skill": baseline_runs or runs}
     if skill.before is not None:
         skill_blocks["old_skill"] = block_of(skill.before)
     catalogues_of_arms: dict[Arm, tuple[Catalogue, ListedSkill]] = {}
@@ -140,7 +141,7 @@ def plan(
                         case=case,
                         arm=arm,
                         skill_block=block,
-                        runs=run_count(model, (arm == "without_skill" and baseline_runs) or runs),
+                        runs=run_count(model, runs_of_arm.get(arm, runs)),
                         early_stop=early_stop,
                         judge=judge,
                     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers import batches
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.answers.batch_server import BatchServer, serve
 from tests.conftest import Run, WriteSkill, budget_cases
 

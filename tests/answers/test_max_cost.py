@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import UNTESTED_PLUGINS, Run, WriteSkill, budget_cases
 from tests.forked import forked_commands
 from tests.loopback import Loopback, Reply

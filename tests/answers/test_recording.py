@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Reply

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.retry import HostClient
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know

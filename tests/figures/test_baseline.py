@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.figures.baseline import baseline_of
 from pytest_upskill.figures.comparison import against_baseline
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run
 from tests.figures.conftest import COMPARE, GOOD, LENIENT, UPDATE
 from tests.reporting import counted

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.text import Contains, NotContains, TextCheck
-from pytest_upskill.figures.gate import NOT_MEASURED, Thresholds, decide_gate, decide_gates
+from pytest_upskill.figures.gate import Thresholds, decide_gate, decide_gates
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.models.completion import StopReason
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from pytest_upskill.report.notes import ending_notes
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_upskill import stats
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import NOT_MEASURED, FailOn, Thresholds, decide_gate, decide_gates
+from pytest_upskill.figures.gate import FailOn, Thresholds, decide_gate, decide_gates
 from pytest_upskill.figures.presentation import case_lines, columns_of
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted

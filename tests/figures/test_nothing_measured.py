@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from pytest_upskill.trials.needs import NO_JUDGE, skip_lines
 from tests.conftest import QUESTION, Run, WriteSkill
 

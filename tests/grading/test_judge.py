@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests import junit
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply

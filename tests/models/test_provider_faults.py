@@ -75,7 +75,7 @@ def test_a_passing_status_may_be_asked_again(
 ) -> None:
     error = fault(loopback, provider, Reply(status=status, text="later"))
 
-    assert str(error) == f"m: HTTP {status} later"
+    assert str(error).startswith(f"m: HTTP {status} later")
     assert (error.status, error.fatal, error.retryable) == (status, False, True)
     assert len(loopback.requests) == 1
 
@@ -205,7 +205,10 @@ def test_the_delay_that_gemini_asks_for_is_kept(loopback: Loopback) -> None:
     error = fault(loopback, "openai", Reply(status=429, body=json.dumps(body)))
 
     assert (error.retry_after, error.retryable) == (34.5, True)
-    assert str(error) == "m: HTTP 429 Quota exceeded"
+    assert str(error) == (
+        "m: HTTP 429 Quota exceeded: run again later, which requests only the rest, or lower "
+        "--upskill-concurrency"
+    )
 
 
 def test_the_page_of_a_corporate_proxy_is_no_matter_of_the_key(loopback: Loopback) -> None:

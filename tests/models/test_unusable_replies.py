@@ -94,7 +94,8 @@ def test_an_error_with_status_200_counts_as_the_status_it_names(
 
     error = fault(loopback, provider, Reply(body=body))
 
-    assert (str(error), error.status, error.retryable) == ("m: HTTP 429 slow down", 429, True)
+    assert (error.status, error.retryable) == (429, True)
+    assert str(error).startswith("m: HTTP 429 slow down")
 
 
 @pytest.mark.parametrize("code", [True, 7, "rate_limit", None])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from pytest_upskill.report.files.json import read_json, write_json
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback
