@@ -76,6 +76,7 @@ def test_a_model_that_never_calls_a_tool_is_reported() -> None:
     (_, hint, *_) = notes_of(decide_gate(cell, DEFAULTS), verbose=False)
 
     assert hint.startswith("no run called a tool: ")
+    assert not cell.lift.lacks_runs  # further runs would call none either
 
 
 def test_a_trials_properties_are_means_per_run() -> None:

@@ -172,3 +172,15 @@ def test_an_api_that_names_another_model_makes_a_regression_a_warning(
     result.stdout.fnmatch_lines(
         ["* warning: the model is haiku-2 now, haiku-1 in the baseline: regressions are *"]
     )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_difference_without_the_skill_that_chance_explains_is_no_new_model(
+    script: Script, run_once: Run
+) -> None:
+    args = script(one="---------- ++++------", two="++++++++++ ----------")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.no_fnmatch_line("*the model has changed*")

@@ -60,6 +60,27 @@ def test_one_run_of_one_case_is_no_plural() -> None:
     assert "replayed: " not in page
 
 
+def test_a_missing_run_is_one_of_the_runs_of_its_case() -> None:
+    arms = (trial("late", "with_skill", [run()] * 4, errors=("no reply",)),)
+
+    page = write_markdown(report(cell(*arms, trial("late", "without_skill", [run()] * 5))))
+
+    assert "Measured on 1 case, 5 runs of each in each arm: " in page
+
+
+def test_what_passes_always_or_never_is_named_in_the_table_of_cases() -> None:
+    page = write_markdown(report(counted([(5, 5), (0, 0), (3, 3), (4, 3), (3, 4)])))
+
+    statuses = re.findall(r"^\| `(case-\d)` \| (?:\*\*failed\*\*, )?([a-z ]+)", page, re.MULTILINE)
+    assert dict(statuses) == {
+        "case-1": "always passes ",
+        "case-2": "never passes ",
+        "case-3": "same ",
+        "case-4": "better ",
+        "case-5": "worse ",
+    }
+
+
 def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
     haiku = replace(counted([(5, 0)]), skipped=("case-1", "runs-a-script"))
     opus = replace(counted([(5, 0), (5, 0)], model="opus"), skipped=("runs-a-script",))

@@ -57,8 +57,9 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     assert of_copies[-1] == (f"too few runs on haiku: {ADD_CASES}")
 
 
-def test_more_runs_that_would_probably_not_be_enough_are_no_advice() -> None:
-    gate = Gate(cell=counted([(1, 0), (1, 1)], of=1), outcome="passed", text="")
+@pytest.mark.parametrize("alike", [1, 7], ids=["a chance of 15 %", "a chance of 35 %"])
+def test_more_runs_that_would_probably_not_be_enough_are_no_advice(alike: int) -> None:
+    gate = Gate(cell=counted([(1, 0), *[(1, 1)] * alike], of=1), outcome="passed", text="")
 
     assert list(notes([gate], verbose=False)) == [f"too few runs on haiku: {ADD_CASES}"]
     assert gate.cell.lift.runs_needed is None

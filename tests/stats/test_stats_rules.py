@@ -82,3 +82,10 @@ def test_from_half_way_a_cell_whose_verdict_will_hardly_become_clear_stops() -> 
 
 def test_a_single_round_is_one_look() -> None:
     assert early_alpha(1, 1) == 0.05
+
+
+def test_it_is_futile_to_go_on_from_half_of_the_rounds_on() -> None:
+    alike = [CaseCounts(2, 5, 2, 5)] * 8
+
+    assert early_verdict(alike, 5, 10) == "futile"
+    assert early_verdict(alike, 5, 11) is None
