@@ -57,7 +57,7 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     assert of_copies[-1] == (f"too few runs on haiku: {ADD_CASES}")
 
 
-@pytest.mark.parametrize("alike", [1, 7], ids=["a chance of 15 %", "a chance of 35 %"])
+@pytest.mark.parametrize("alike", [1, 7], ids=["a chance of 4 %", "a chance of 35 %"])
 def test_more_runs_that_would_probably_not_be_enough_are_no_advice(alike: int) -> None:
     gate = Gate(cell=counted([(1, 0), *[(1, 1)] * alike], of=1), outcome="passed", text="")
 

@@ -15,6 +15,8 @@ import yaml
 from pytest_upskill import hookspecs
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill_meta.schema import CaseFile
+from pytest_upskill.commands.main import COMMANDS
+from pytest_upskill.report.files.write import REPORTS
 from tests.conftest import Run
 from tests.git_repository import commit_all, git
 from tests.pages import (
@@ -150,6 +152,13 @@ def test_every_key_of_the_case_file_is_shown() -> None:
     assert known - shown == IGNORED_KEYS, (
         f"{page_name(CASES_PAGE)}: add an example in JSON with {lacks}"
     )
+
+
+def test_the_page_of_commands_names_every_command_and_every_report() -> None:
+    page = (CHECKOUT / "docs" / "commands.md").read_text("utf-8")
+
+    assert [name for name in COMMANDS if f"`{name}`" not in page] == []
+    assert [name for name in REPORTS if f"`--{name}`" not in page] == []
 
 
 def test_the_reference_names_every_option_ini_key_and_hook(run_once: Run) -> None:
