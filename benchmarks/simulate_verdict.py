@@ -161,7 +161,7 @@ def compared(cell: Cell, rng: random.Random) -> Comparison:
             if_against=CaseCounts(now, cell.runs, *then),
         )
         cases.append(case)
-    return Comparison(then="baseline", cases=tuple(cases))
+    return Comparison(compared_with="baseline", cases=tuple(cases))
 
 
 def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:

@@ -49,8 +49,7 @@ class ComparedCase:
 class Comparison:
     """Results of a cell's cases with the current and the old skill."""
 
-    # The published schema of the JSON report has this name.
-    then: str
+    compared_with: str
     """What the cell is compared with: ``baseline`` or a git ref."""
     cases: tuple[ComparedCase, ...] = ()
     p: float = 1.0
@@ -91,12 +90,12 @@ class Comparison:
         now = _total((case.passes_with, case.runs_with) for case in counts)
         old = _total((case.passes_without, case.runs_without) for case in counts)
         what = "runs right" if self.chooses else "with the skill"
-        return f"{now} {what}, {self.then} {old}, p {_p_text(self.p)}"
+        return f"{now} {what}, {self.compared_with} {old}, p {_p_text(self.p)}"
 
     @property
     def base(self) -> str:
         """What the cell is compared with, for use in a sentence."""
-        return "the baseline" if self.then == "baseline" else self.then
+        return "the baseline" if self.compared_with == "baseline" else self.compared_with
 
     @property
     def worse(self) -> list[ComparedCase]:
@@ -119,7 +118,7 @@ class Comparison:
         if self.same_skill:
             step = "measure again, and look at what changed in the model or its server"
         again = "; where that is right, record the baseline again: --upskill-baseline-update alone"
-        return f"next: {step}{again if self.then == 'baseline' else ''}"
+        return f"next: {step}{again if self.compared_with == 'baseline' else ''}"
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -230,7 +229,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
-    comparison = Comparison(then="baseline", chooses=cell.chooses)
+    comparison = Comparison(compared_with="baseline", chooses=cell.chooses)
     if baseline is None:
         what = "trigger baseline" if cell.chooses else "baseline"
         return replace(comparison, notes=(f"no {what}: {_RECORD}",), lacking=True)
@@ -269,7 +268,7 @@ def note_of_changes(cell: Cell) -> str:
 def _against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
     notes = (note,) if (note := note_of_changes(cell)) else ()
-    comparison = Comparison(then=cell.ref, chooses=cell.chooses, notes=notes)
+    comparison = Comparison(compared_with=cell.ref, chooses=cell.chooses, notes=notes)
     if cell.history:
         notes = (cell.history, *notes)
         return replace(comparison, notes=notes, lacking=cell.past_unknown)

@@ -129,7 +129,7 @@ _ANSWERS: Sequence[Row[Sequence[RunResult]]] = (
 )
 
 _PAST: Sequence[Row[Comparison]] = (
-    ("compared_with", "", "baseline or git ref", lambda of: of.then),
+    ("compared_with", "", "baseline or git ref", lambda of: of.compared_with),
     ("compared_cases", "count", "cases compared", lambda of: len(of.measured)),
     ("regressed", "", "whether it became worse", lambda of: of.regressed),
     ("regression.p", "probability", "p of having become worse", lambda of: of.p),

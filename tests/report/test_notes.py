@@ -104,7 +104,7 @@ def test_where_nothing_differs_in_few_runs_more_runs_or_cases_are_the_advice() -
 
 
 def test_a_note_about_several_cells_is_one_line() -> None:
-    past = Comparison(then="baseline", notes=("no baseline: record one",), lacking=True)
+    past = Comparison(compared_with="baseline", notes=("no baseline: record one",), lacking=True)
     cells = [replace(counted([(5, 0)] * 4, of=5), skill=name) for name in ("csv", "cat")]
     gates = [Gate(cell=cell, outcome="passed", text="", comparison=past) for cell in cells]
 
