@@ -121,7 +121,7 @@ def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
     if failed := {(cell.path, case) for cell in cells for case in cell.failed_cases}:
         ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
         lost = listed(lost_queries(cells))
-        how = f" ({lost})" if lost else "" if cells[0].chooses else " with the skill"
+        how = f" ({lost})" if lost else " with the skill"
         yield f"{len(failed)} of {cells[0].count(len(ran))} failed{how}"
 
 
