@@ -39,11 +39,6 @@ class ComparedCase:
         """Passes of the runs with the old skill, ``4/5``."""
         return f"{self.counts.passes_without}/{self.counts.runs_without}"
 
-    @property
-    def now(self) -> str:
-        """Passes of the runs with the current skill, likewise."""
-        return f"{self.counts.passes_with}/{self.counts.runs_with}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -90,7 +85,9 @@ class Comparison:
         now = _total((case.passes_with, case.runs_with) for case in counts)
         old = _total((case.passes_without, case.runs_without) for case in counts)
         what = "runs right" if self.chooses else "with the skill"
-        return f"{now} {what}, {self.compared_with} {old}, p {_p_text(self.p)}"
+        # It is that of having become worse.
+        p = f", p {_p_text(self.p)}" if (self.mean_change or 0) < 0 else ""
+        return f"{now} {what}, {self.compared_with} {old}{p}"
 
     @property
     def base(self) -> str:
@@ -137,7 +134,8 @@ class Comparison:
     @property
     def worse_lines(self) -> list[str]:
         """Cases that pass less often, with old and new results."""
-        return [f"worse: {case.id}: {case.was} -> {case.now}" for case in self.worse]
+        runs = ((each, each.counts.passes_with, each.counts.runs_with) for each in self.worse)
+        return [f"worse: {each.id}: {each.was} -> {passes}/{of}" for each, passes, of in runs]
 
 
 def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:

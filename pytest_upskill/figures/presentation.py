@@ -192,7 +192,8 @@ def in_words(gate: Gate) -> str:
         return ""
     lifted = points(lift.deciding.estimate)
     if past is None or past.mean_change is None:
-        return f"{lifted} points: {_in_words(lift.changes)}"
+        against = " against no skill" if past else ""
+        return f"{lifted} points{against}: {_in_words(lift.changes)}"
     since = _in_words(changes_of(case.counts for case in past.measured))
     against = f"{points(past.mean_change)} points against {past.base}: {since}"
     return f"{against}; {lifted} against no skill: {_in_words(lift.changes)}"

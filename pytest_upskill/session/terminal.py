@@ -264,10 +264,8 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
     return "; ".join(parts)
 
 
-def _cost(completions: Iterable[Completion]) -> str:
-    costs = [each.cost_usd for each in completions]
-    known = [cost for cost in costs if cost is not None]
-    unknown = len(costs) - len(known)
-    if not known or not unknown:
-        return money(sum(known) if known else None)
-    return f"{money(sum(known))} and n/a for {unknown}"
+def _cost(completions: Sequence[Completion]) -> str:
+    known = [each.cost_usd for each in completions if each.cost_usd is not None]
+    unknown = len(completions) - len(known)
+    total = money(sum(known) if known else None)
+    return f"{total} and n/a for {unknown}" if known and unknown else total

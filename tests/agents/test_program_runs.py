@@ -176,7 +176,7 @@ def test_a_limit_of_cost_is_never_passed() -> None:
     upstream = Recorded([bash("true")] * 9)
     agent = client(upstream, limit=0.3)
 
-    with pytest.raises(BudgetError, match=r"\$0\.3"):
+    with pytest.raises(BudgetError, match="not sent"):
         asyncio.run(agent.complete(agent_request()))
 
     assert len(upstream.bodies) == 6  # of $.05 each

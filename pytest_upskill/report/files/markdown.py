@@ -72,7 +72,8 @@ def _parts(report: Report, most: int) -> Iterator[str]:
 def _notes(report: Report) -> list[str]:
     lines = about_the_whole(report)
     measures = (report.lifts, report.triggers)
-    return [*lines, *(note for of in measures for note in notes(of, verbose=False, said=lines))]
+    noted = (note for of in measures for note in notes(of, verbose=False, said=lines))
+    return [*dict.fromkeys([*lines, *noted])]
 
 
 def _list(title: str, lines: Sequence[str], most: int) -> str:
