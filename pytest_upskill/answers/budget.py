@@ -14,7 +14,7 @@ Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
 """Settles a request by its completion and whether it may be billed, and returns its cost."""
 
 
-LOWER_COST = "raise the limit, or lower --upskill-max-tokens"
+LOWER_COST = "raise the limit: what is recorded is not paid again"
 """How to run with a limit of cost."""
 
 _NOT_SENT = "--upskill-max-cost: not sent, as it could exceed the limit"

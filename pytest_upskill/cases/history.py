@@ -135,15 +135,12 @@ def _case_changes(
     except SkillError:
         return ""
     same = [each for each in found if len(found) == 1 or each.name == skill.name]
-    then = {case.id: _content(case) for each in same for case in each.cases}
+    # What an old case lacks may be outside the folder, such as another skill, whose case it is.
+    ran = [case for each in same for case in each.cases if not case.skip]
+    then = {case.id: _content(case) for case in ran}
     now = {case.id: _content(case) for case in skill.cases}
     removed = [name for name in then if name not in now]
-    # What an old case lacks may be outside the folder, such as another skill.
-    changed = [
-        name
-        for name, case in now.items()
-        if name in then and then[name] != case and not then[name].skip
-    ]
+    changed = [name for name, case in now.items() if name in then and then[name] != case]
     if any(each.gate != skill.gate for each in same):
         changed.append("the gate")
     kinds = (("removed", removed), ("changed", changed))

@@ -92,14 +92,14 @@ def _thresholds(sessions: Sequence[Session]) -> Thresholds:
         ReportError: They are not the same in all sessions.
     """
     limits: dict[str, float | None] = {}
-    for limit in fields(Thresholds):
-        value = sessions[0].options.get(limit.name)
-        if any(session.options.get(limit.name) != value for session in sessions):
-            option = f"--upskill-{limit.name.replace('_', '-')}"
+    for name in ("compare", *(limit.name for limit in fields(Thresholds))):
+        value = sessions[0].options.get(name)
+        if any(session.options.get(name) != value for session in sessions):
+            option = f"--upskill-{name.replace('_', '-')}"
             raise ReportError(f"{option} differs between the runs: run them with the same")
         # Other tools write 1.0 as 1.
-        limits[limit.name] = float(value) if isinstance(value, (int, float)) else None
-    del limits["fail_on"]
+        limits[name] = float(value) if isinstance(value, (int, float)) else None
+    del limits["fail_on"], limits["compare"]
     words = sessions[0].options.get("fail_on")
     fail_on = frozenset(word for word in FAIL_ON if isinstance(words, list) and word in words)
     return Thresholds(fail_on=fail_on, **limits)

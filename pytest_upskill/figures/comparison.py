@@ -114,7 +114,10 @@ class Comparison:
         step = DESCRIBE if self.chooses else "restore what the skill has lost"
         if self.same_skill:
             step = "measure again, and look at what changed in the model or its server"
-        again = "; where that is right, record the baseline again: --upskill-baseline-update alone"
+        again = (
+            "; where that is right, record the baseline again: the same command with "
+            "--upskill-baseline-update in place of --upskill-compare"
+        )
         return f"next: {step}{again if self.compared_with == 'baseline' else ''}"
 
     @property

@@ -127,15 +127,22 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     return True
 
 
-def deleted_files(commit: str, folder: Path) -> list[Path]:
-    """Return the files of a folder's repository that were deleted since, and not renamed.
+def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
+    """Return where the files of a folder's repository are that left their places since.
+
+    Returns:
+        The new place, None if there is none, by the old one.
 
     Raises:
         GitError: A git command fails.
     """
-    names = _text(folder, "diff", "-M", "--diff-filter=D", "--name-only", "-z", commit).split("\0")
-    top = _top(folder)
-    return sorted(top / name for name in names if name)
+    args = ("diff", "-M", "--diff-filter=DR", "--name-status", "-z", commit)
+    fields, top = iter(_text(folder, *args).split("\0")), _top(folder)
+    gone: dict[Path, Path | None] = {}
+    for status in filter(None, fields):
+        old = top / next(fields)
+        gone[old] = top / next(fields) if status.startswith("R") else None
+    return gone
 
 
 def deleted_skills(commit: str, folder: Path) -> list[Path]:
@@ -144,7 +151,8 @@ def deleted_skills(commit: str, folder: Path) -> list[Path]:
     Raises:
         GitError: A git command fails.
     """
-    return [file.parent for file in deleted_files(commit, folder) if file.name == "SKILL.md"]
+    gone = gone_files(commit, folder).items()
+    return [file.parent for file, new in gone if file.name == "SKILL.md" and new is None]
 
 
 def content_at(commit: str, file: Path) -> bytes | None:
@@ -262,8 +270,8 @@ def _is_shallow(folder: Path) -> bool:
 def _fetch(folder: Path, ref: str) -> str:
     """Return the command that gets a missing ref; a shallow clone also lacks other branches."""
     command = "git fetch --unshallow" if _is_shallow(folder) else "git fetch"
-    remote, slash, branch = ref.partition("/")
-    return f"{command} {remote} {branch}:refs/remotes/{ref}" if slash else command
+    remote, _, branch = ref.partition("/")
+    return f"{command} {remote} {branch}:refs/remotes/{ref}" if branch else command
 
 
 def _has_skill(top: Path, commit: str, prefix: str) -> bool:

@@ -43,10 +43,13 @@ def annotations(
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
     yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
+    for line in (line for session in report.sessions for line in session.without_trials):
+        yield f"::warning title=pytest-upskill::{_escaped(line)}"
     changes = dict.fromkeys((gate.cell.path, note_of_changes(gate.cell)) for gate in report.gates)
     for path, change in changes:
         if change:
-            yield f"::warning {_place(config.rootpath / path, 1, path)}::{_escaped(change)}"
+            file = config.rootpath / path.partition("::")[0]
+            yield f"::warning {_place(file, 1, path)}::{_escaped(change)}"
 
 
 def refusal(error: pytest.UsageError) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import re
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,10 +12,11 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
 from pytest_upskill.cases.adapters.registry import adapters_at
-from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.cases.history import other_skills_changed
-from pytest_upskill.project.git import GitError, content_at, deleted_files, is_changed, merge_base
+from pytest_upskill.cases.source.files import start_of
+from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
 from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import (
     arguments_of,
@@ -37,8 +38,6 @@ _SENT = (
 )
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-_HIDDEN = tuple(f"{home}/*/SKILL.md" for home in (".*/skills", "*/.*/skills", "skills/.*", ".*"))
-"""Patterns of skills, relative to an argument, that pytest does not visit by itself."""
 
 _NAMES_OF_CASES = re.compile(
     r"case|eval|meta|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|"
@@ -210,8 +209,8 @@ class Selection:
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.since is not None:
             yield from self.without_trials()
-        folders = [] if self.deselected else self._unvisited_folders()
-        if folders:
+        unvisited = {each.parent for each in ([] if self.deselected else self._unvisited())}
+        if folders := sorted(shown(each, self._config) for each in unvisited):
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
             yield (
                 f"pytest does not look for tests in {listed(folders)}, which {have} skills: pass "
@@ -256,12 +255,19 @@ class Selection:
         arguments = {path.resolve() for path in arguments_of(self._config)}
         skills = [
             shown(file.parent, self._config)
-            for file in self._deleted
+            for file, new in self._gone.items()
             if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
+            if new is None or str(new.parent) not in self._visited
         ]
-        if skills:
-            deleted_are = f"{listed(skills)} {agreeing('was', len(skills))} deleted"
-            yield safe_line(f"{deleted_are} since {self.since}: no trial is left")
+        missed = [shown(each, self._config) for each in self._changed_and_unvisited()]
+        for places, what in (
+            (skills, "deleted or moved away since {}: no trial is left"),
+            (self._lost_files(), "deleted or moved since {}: see that no case is lost"),
+            (missed, "changed since {}, but pytest does not collect it"),
+        ):
+            if places:
+                was = agreeing("was", len(places))
+                yield safe_line(f"{listed(places)} {was} {what.format(self.since)}")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request that have no cases, with the reason."""
@@ -296,7 +302,7 @@ class Selection:
         folders = map(Path, (*self._visited, *self._folders.values()))
         homes = {each.parent for each in folders if other_skills_changed(commit, each.parent)}
         here = {skill for home in homes for skill in catalogues.folder(home).catalogue.skills}
-        deleted = {file.parent.name for file in self._deleted if file.name == "SKILL.md"}
+        deleted = {file.parent.name for file in self._gone if file.name == "SKILL.md"}
         gone = deleted & committed.names - {skill.name for skill in here}
         return {skill.name for skill in here.difference(committed.skills)} | gone
 
@@ -304,19 +310,42 @@ class Selection:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
         lost = [
             shown(file, self._config)
-            for file in self._deleted
+            for file in self._gone
             if skill in file.parents and (file.name == CASE_FILE or adapters_at(file))
         ]
         deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
 
+    def _lost_files(self) -> list[str]:
+        """Return the case files that left their places without their skill."""
+        discovery = discovery_of(self._config)
+        return [
+            shown(old, self._config)
+            for old, new in self._gone.items()
+            if old.name == CASE_FILE or adapters_at(old)
+            # Of a renamed skill, the cases are compared.
+            if not (
+                any(above / "SKILL.md" in self._gone for above in old.parents)
+                and (new is None or discovery.is_case_file(new))
+            )
+        ]
+
+    def _changed_and_unvisited(self) -> list[Path]:
+        """Return the folders of skills that a pull request changed, and pytest did not visit."""
+        texts = {start_of(Path(folder, "SKILL.md")) for folder in self._visited}
+        others = (each for each in self._unvisited() if start_of(each / "SKILL.md") not in texts)
+        with suppress(GitError):  # the comparison would have been refused
+            if (since := self.since) is not None:
+                return [each for each in others if self._is_changed(each, since)]
+        return []
+
     @cached_property
-    def _deleted(self) -> list[Path]:
-        """The files that a pull request deleted."""
+    def _gone(self) -> Mapping[Path, Path | None]:
+        """Where the files are that a pull request deleted or moved, by their old places."""
         with suppress(GitError):  # the cases of other skills would have been refused
             if self.since is not None:
-                return deleted_files(merge_base(self._project, self.since), self._project)
-        return []
+                return gone_files(merge_base(self._project, self.since), self._project)
+        return {}
 
     @cached_property
     def _unexplained(self) -> list[Path]:
@@ -334,18 +363,13 @@ class Selection:
                     folders.append(folder)
         return folders
 
-    def _unvisited_folders(self) -> list[str]:
-        """Return the hidden folders with unvisited skills, below the arguments of pytest."""
+    def _unvisited(self) -> list[Path]:
+        """Return the folders of skills below the arguments of pytest that it has not visited."""
+        # A link to a skill that was visited elsewhere is no unvisited skill.
         visited = {Path(folder).resolve() for folder in self._visited}
-        unvisited = {
-            skill.parents[1]
-            for folder in arguments_of(self._config)
-            for pattern in _HIDDEN
-            for skill in folder.glob(pattern)
-            # A link to a skill that was visited elsewhere is no unvisited skill.
-            if skill.parent.resolve() not in visited
-        }
-        return sorted(safe_line(shown(folder, self._config)) for folder in unvisited)
+        tops = filter(Path.is_dir, arguments_of(self._config))
+        below = (folder for top in tops for folder in skill_folders(top))
+        return [folder for folder in below if folder.resolve() not in visited]
 
 
 _NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"

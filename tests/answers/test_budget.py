@@ -54,7 +54,7 @@ def test_once_a_request_was_refused_all_later_ones_are() -> None:
         with pytest.raises(BudgetError, match="not sent, as it could exceed the limit"):
             await budget.reserve(costing(20))
         assert budget.why_stopped.endswith(
-            " could exceed $10: raise the limit, or lower --upskill-max-tokens"
+            " could exceed $10: raise the limit: what is recorded is not paid again"
         )
         with pytest.raises(BudgetError):
             await budget.reserve(costing(1))

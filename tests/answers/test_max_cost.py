@@ -24,7 +24,7 @@ def model(model: str, pytester: pytest.Pytester) -> str:
     return model
 
 
-CURE = "raise the limit, or lower --upskill-max-tokens"
+CURE = "raise the limit: what is recorded is not paid again"
 
 
 def in_500_tokens(model: str) -> tuple[str, ...]:

@@ -118,9 +118,7 @@ def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_cha
     taken = run_once(*args, "--upskill-compare", "baseline")
 
     written.stdout.fnmatch_lines(["trigger baseline of billing on m: * written (*), commit it"])
-    same.stdout.fnmatch_lines(
-        ["* +0 points *, not worse (12/12 runs right, baseline 12/12)"]
-    )
+    same.stdout.fnmatch_lines(["* +0 points *, not worse (12/12 runs right, baseline 12/12)"])
     assert same.ret == 0
     worse.assert_outcomes(passed=6, failed=1)
     worse.stdout.fnmatch_lines(

@@ -42,7 +42,7 @@ def mark(report: Report) -> exit_code.Outcome:
     outcome = exit_code.outcome(report)
     is_open = any(gate.outcome == "skipped" for gate in (*report.lifts, *report.triggers))
     is_worse = overall_verdict(report) in _WORSE or _with_other_cases(report)
-    is_doubtful = is_open or is_worse or exit_code.without_cases(report)
+    is_doubtful = is_open or is_worse or any(each.without_trials for each in report.sessions)
     return "empty" if is_doubtful and outcome == "passed" else outcome
 
 

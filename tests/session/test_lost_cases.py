@@ -1,0 +1,101 @@
+"""A pull request that takes cases or skills out of the measurement, without an edit of a case."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
+
+pytestmark = pytest.mark.needs("git")
+
+ARGS = ("--upskill-models=offline", "--upskill-compare=main", "--upskill-md=r.md", "skills")
+CASES = [{"id": n, "input": "How long?", "expected": {"regex": "."}} for n in ("a", "b")]
+
+
+@pytest.fixture
+def branch(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    folder = write_skill(*CASES)
+    write_skill(name="shipping")
+    (folder / "evals").mkdir()
+    more = [{"id": "c", "prompt": "Why?", "assertions": [{"type": "regex", "value": "."}]}]
+    (folder / "evals" / "evals.json").write_text(json.dumps(more), "utf-8")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    return folder
+
+
+def said(result: pytest.RunResult, line: str) -> None:
+    result.stdout.fnmatch_lines([f"upskill: {line}"])
+    page = Path("r.md").read_text("utf-8")
+    assert "\n### \u2705" not in page
+    assert line.partition(" ")[0] in page
+
+
+def test_one_of_two_case_files_is_deleted(branch: Path, run_once: Run) -> None:
+    (branch / "evals" / "evals.json").unlink()
+
+    lost = "skills/billing/evals/evals.json was deleted or moved since main: see that no case is *"
+    said(run_once(*ARGS), lost)
+
+
+def test_a_case_file_is_moved_and_loses_a_case(branch: Path, run_once: Run) -> None:
+    shutil.move(branch / "skill_meta.json", branch / "evals" / "cases.json")
+    (branch / "evals" / "cases.json").write_text(json.dumps({"cases": CASES[:1]}), "utf-8")
+
+    said(run_once(*ARGS), "skills/billing/skill_meta.json was deleted or moved since main: *")
+
+
+@pytest.mark.parametrize("way", ["a virtual environment", "a folder that pytest skips"])
+def test_a_changed_skill_is_kept_from_pytest(branch: Path, run_once: Run, way: str) -> None:
+    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    if way == "a virtual environment":
+        (branch / "pyvenv.cfg").write_text("", "utf-8")
+        said(
+            run_once(*ARGS), "skills/billing was changed since main, but pytest does not collect it"
+        )
+        return
+    shutil.move(branch, branch.parent / "build" / "billing")
+
+    said(run_once(*ARGS), "skills/billing was deleted or moved away since main: no trial is left")
+
+
+def test_a_renamed_skill_with_its_cases_lost_none(branch: Path, run_once: Run) -> None:
+    git(branch, "mv", "../billing", "../bills")
+    file = branch.with_name("bills") / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("name: billing", "name: bills"), "utf-8")
+
+    result = run_once(*ARGS)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*deleted or moved*")
+
+
+def test_cases_of_another_skill_in_one_file_were_not_removed(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    for name in ("billing", "shipping"):
+        (write_skill(name=name) / "skill_meta.json").unlink()
+    entries = [
+        {
+            "id": name,
+            "skill": name,
+            "prompt": "Why?",
+            "assertions": [{"type": "regex", "value": "."}],
+        }
+        for name in ("billing", "shipping")
+    ]
+    (pytester.path / "skills" / "evals").mkdir()
+    (pytester.path / "skills" / "evals" / "evals.json").write_text(json.dumps(entries), "utf-8")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    write_skill(name="billing", body="It is 37, still.\n").joinpath("skill_meta.json").unlink()
+
+    result = run_once(*ARGS)
+
+    result.assert_outcomes(passed=7)
+    result.stdout.no_fnmatch_line("*removed:*")
