@@ -67,8 +67,7 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         # A setting may say whose the cases are.
         owners = () if skill.shares_file else ((old_file.name, old),)
         listed_then = CaseDiscovery(patterns=(old_file.name,), owners=owners)
-        changes = _case_changes(skill, old_file, since, extensions, listed_then)
-        skill = replace(skill, case_changes=changes)
+        skill = _with_case_changes(skill, old_file, since, extensions, listed_then)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, history=f"no text changed since {since}: not compared")
     return replace(skill, before=before)
@@ -116,10 +115,10 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _case_changes(
+def _with_case_changes(
     skill: Skill, file: Path, since: str, extensions: Extensions, discovery: CaseDiscovery
-) -> str:
-    """Return which cases were removed or changed: without them, a worse skill may look better.
+) -> Skill:
+    """Return a skill with what is known of its cases then: other cases may hide that it is worse.
 
     Args:
         skill: The current skill.
@@ -129,11 +128,11 @@ def _case_changes(
         discovery: Knows whose cases were in the file.
     """
     if not file.is_file():
-        return ""
+        return skill
     try:
         found = load_skills(file, extensions=extensions, discovery=discovery)
     except SkillError:
-        return ""
+        return skill
     same = [each for each in found if len(found) == 1 or each.name == skill.name]
     # What an old case lacks may be outside the folder, such as another skill, whose case it is.
     ran = [case for each in same for case in each.cases if not case.skip]
@@ -145,7 +144,11 @@ def _case_changes(
         changed.append("the gate")
     kinds = (("removed", removed), ("changed", changed))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
-    return f"cases since {since}: {what}" if what else ""
+    return replace(
+        skill,
+        case_changes=f"cases since {since}: {what}" if what else "",
+        new_cases=tuple(name for name in now if name not in then) if then else (),
+    )
 
 
 def _content(case: Case) -> Case:

@@ -103,7 +103,7 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The regression: ``the skill became worse than the baseline: case (all cases: …)``."""
-        worse = listed([case.id for case in self.worse], _NAMED)
+        worse = listed([case.id for case in self.worse], _NAMED) or "in open runs"
         skill = "the unchanged skill" if self.same_skill else "the skill"
         subject, of = ("the choice", "queries") if self.chooses else (skill, "cases")
         return f"{subject} became worse than {self.base}: {worse} (all {of}: {self.sentence})"
@@ -274,12 +274,15 @@ def _against_ref(cell: Cell) -> Comparison:
         notes = (cell.history, *notes)
         return replace(comparison, notes=notes, lacking=cell.past_unknown)
     old_trials = {trial.case: trial for trial in cell.old_trials}
-    cases = (
-        _compared(trial, old)
-        for trial in cell.current_trials
-        if (old := old_trials.get(trial.case))
-    )
-    return replace(comparison, cases=tuple(cases))
+    compared = [trial for trial in cell.current_trials if trial.case in old_trials]
+    # What a new case gains must not make up for what the others lose.
+    if lasting := [trial for trial in compared if trial.case not in cell.new_cases]:
+        if len(lasting) < len(compared):
+            new = listed([each for each in cell.new_cases if each in old_trials], _NAMED)
+            notes = (*notes, f"not compared, new since {cell.ref}: {new}")
+        compared = lasting
+    cases = tuple(_compared(trial, old_trials[trial.case]) for trial in compared)
+    return replace(comparison, cases=cases, notes=notes)
 
 
 def _compared(trial: TrialResult, old: TrialResult | ArmCounts) -> ComparedCase:

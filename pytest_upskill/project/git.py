@@ -168,14 +168,18 @@ def content_at(commit: str, file: Path) -> bytes | None:
 def is_changed(commit: str, folder: Path) -> bool:
     """Return whether a folder differs from a commit.
 
-    Committed, staged, unstaged and untracked changes count; ignored files do not.
+    Committed, staged, unstaged and untracked changes count, also those of what links in it lead to;
+    ignored files do not.
 
     Raises:
         GitError: A git command fails.
     """
-    if git_output(folder, "diff", "--quiet", commit, "--", ".") is None:
+    top = _top(folder)
+    links = {each.resolve() for each in folder.rglob("*") if each.is_symlink()}
+    paths = (".", *(str(each) for each in links if each.is_relative_to(top)))
+    if git_output(folder, "diff", "--quiet", commit, "--", *paths) is None:
         return True
-    return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
+    return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
 
 
 def rewritten(commit: str, folder: Path, path: Path) -> str:

@@ -15,7 +15,7 @@ from pytest_upskill.figures.presentation import case_lines, columns_of
 from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.reporting import counted
+from tests.reporting import counted, run
 from tests.scripted_model import Script
 
 META = "skills/billing/skill_meta.json"
@@ -344,3 +344,19 @@ def test_every_column_shows_all_arms() -> None:
     assert columns_of(gate)["pass rate"] == "0->100->100%"
     assert columns_of(gate)["checks"] == "0.0->1.0->1.0/1.0"
     assert columns_of(gate)["tokens"] == "410->910->910 x2.22"
+
+
+def test_what_new_cases_gain_does_not_hide_what_the_others_lost() -> None:
+    cell = compared([2, 2, 2, 2, 5, 5, 5, 5], lost=0, model="m0")
+    never = [replace(each, runs=(run(False),) * 5) for each in cell.trials[-4:]]
+    cell = replace(cell, trials=(*cell.trials[:-4], *never))
+    news = replace(cell, new_cases=("case-5", "case-6", "case-7", "case-8"))
+
+    (hidden, told) = (decide_gates([each], REGRESSION, None)[0] for each in (cell, news))
+
+    assert (hidden.outcome, told.outcome) == ("passed", "failed")
+    assert "became worse than main: case-1, case-2, case-3, case-4" in told.text
+    assert told.comparison is not None
+    assert told.comparison.notes == (
+        "not compared, new since main: case-5, case-6, case-7, case-8",
+    )

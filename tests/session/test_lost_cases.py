@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 
@@ -99,3 +100,24 @@ def test_cases_of_another_skill_in_one_file_were_not_removed(
 
     result.assert_outcomes(passed=7)
     result.stdout.no_fnmatch_line("*removed:*")
+
+
+def test_a_text_that_a_link_leads_to_is_a_part_of_the_skill(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    folder = write_skill(*CASES)
+    shared = pytester.path / "shared.md"
+    shutil.move(folder / "SKILL.md", shared)
+    (folder / "SKILL.md").symlink_to("../../shared.md")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    shared.write_text(shared.read_text("utf-8") + "More.\n", "utf-8")
+
+    result = run_once(*ARGS, "--upskill-changed-since=main")
+
+    result.stdout.fnmatch_lines(["collected 4 items"])
+    result.stdout.no_fnmatch_line("*unchanged since*")
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["exit code 75: *not compared: its SKILL.md at main * cannot be read"]
+    )
