@@ -16,7 +16,7 @@ from pytest_upskill.figures.gate import FAIL_ON, Thresholds, decide_gates
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.exit_code import EXIT_CODES, outcome
-from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
+from pytest_upskill.report.files.json import NAMED_BYTES, SCHEMA, ReportError, read_report
 from pytest_upskill.report.files.phrases import failed_case_lines, headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.notes import about_the_whole, notes
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     """Merge and write the reports; return the exit code that one run of all trials would have."""
     try:
         if options.schema:
-            sys.stdout.write(generate_schema())
+            sys.stdout.write(SCHEMA.read_text("utf-8"))
             return PASSED
         merged = _merge_files(options)
         for kind in REPORTS:

@@ -14,11 +14,11 @@ from jsonschema import Draft7Validator
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.skill_meta import json_schema
-from pytest_upskill.cases.skill_meta.json_schema import generate_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT, OUT_OF_DATE
+from tests.shipped.schemas import case_schema
 
 FOLDER = Path(json_schema.__file__).parent
 SHIPPED = (FOLDER / "skill_meta.schema.json").read_text("utf-8")
@@ -43,7 +43,7 @@ def accepted(document: Any) -> bool:
 
 
 def test_the_shipped_schema_is_the_one_that_the_models_make() -> None:
-    assert generate_schema() == SHIPPED, OUT_OF_DATE
+    assert case_schema() == SHIPPED, OUT_OF_DATE
 
 
 def test_every_field_of_the_schema_is_described() -> None:

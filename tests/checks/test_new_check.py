@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -34,13 +35,12 @@ FIELD = '''
     """Least number of words of the answer."""
 '''
 USE = """
-import json, sys
-from pathlib import Path
+import json
 
-from pytest_upskill.cases.skill_meta.json_schema import write_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.cases import KEYS
+from tests.shipped.schemas import case_schema
 
 def read(key):
     return read_cases(json.dumps({"cases": [{"input": "Hi", "expected": {key: 2}}]}))
@@ -52,9 +52,7 @@ try:
 except BadFile as error:
     print(error.problems[0].what)
 print('"min_words" (the least number of words)' in KEYS)
-schema = Path("schema.json")
-write_schema(schema)
-print("Least number of words of the answer." in schema.read_text("utf-8"))
+print("Least number of words of the answer." in case_schema())
 """
 
 
@@ -71,7 +69,12 @@ def test_a_new_check_is_a_class_and_a_field(tmp_path: Path) -> None:
     fields.write_text(text.replace("\nfrom pydantic", f"{imported}\nfrom pydantic", 1), "utf-8")
 
     done = subprocess.run(
-        [sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", USE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, CHECKOUT)))},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.stderr == ""

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pytest_upskill.commands.main import COMMANDS, main
-from pytest_upskill.report.files.json import generate_schema
+from pytest_upskill.report.files.json import SCHEMA
 
 
 def test_the_module_is_the_program() -> None:
@@ -19,7 +19,7 @@ def test_the_module_is_the_program() -> None:
         check=True,
     )
 
-    assert process.stdout == generate_schema()
+    assert process.stdout == SCHEMA.read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-from pytest_upskill.cases.skill_meta import json_schema
-from pytest_upskill.report.files import json as report
 from tests.cases.adapters.test_formats_page import as_declared
 from tests.pages import CHECKOUT
-from tests.shipped import pictures
+from tests.shipped import pictures, schemas
 
 
 def main() -> None:
     """Write all of them."""
     for name, text in (
-        ("pytest_upskill/cases/skill_meta/skill_meta.schema.json", json_schema.generate_schema()),
-        ("pytest_upskill/report/files/report.schema.json", report.generate_schema()),
+        ("pytest_upskill/cases/skill_meta/skill_meta.schema.json", schemas.case_schema()),
+        ("pytest_upskill/report/files/report.schema.json", schemas.report_schema()),
     ):
         (CHECKOUT / name).write_text(text, "utf-8")
     formats = CHECKOUT / "docs" / "formats.md"

@@ -1,9 +1,9 @@
 """The report as JSON, format 1: complete, with a published schema, and readable for merging."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -16,6 +16,9 @@ from pytest_upskill.project.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.report.document import Report, Session
 
 FORMAT: Final = 1
+
+SCHEMA = files(__package__).joinpath("report.schema.json")
+"""The published JSON Schema of a report."""
 
 
 class ReportError(ValueError):
@@ -85,16 +88,6 @@ def read_json(text: str | bytes) -> Report:
     except ValidationError as error:
         raise ReportError(_one_line(error)) from None
     return Report(sessions=document.sessions, gates=tuple(entry.gate for entry in document.entries))
-
-
-def generate_schema() -> str:
-    """Return the JSON Schema of a report, which is published as ``report.schema.json``."""
-    schema: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_DOCUMENT.json_schema(mode="serialization"),
-        "title": "Report of pytest-upskill, format 1",
-    }
-    return json.dumps(schema, indent=1) + "\n"
 
 
 @cache
