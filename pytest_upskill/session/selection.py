@@ -1,5 +1,6 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
+import os
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import suppress
@@ -364,12 +365,21 @@ class Selection:
         return folders
 
     def _unvisited(self) -> list[Path]:
-        """Return the folders of skills below the arguments of pytest that it has not visited."""
+        """Return the folders of skills below the arguments of pytest that it has not visited.
+
+        Those are left out that ``--ignore`` names.
+        """
         # A link to a skill that was visited elsewhere is no unvisited skill.
         visited = {Path(folder).resolve() for folder in self._visited}
+        start, ignored = self._config.invocation_params.dir, self._config.getoption("ignore")
+        meant = [Path(os.path.abspath(start / each)) for each in ignored or ()]  # noqa: PTH100  links stay
         tops = filter(Path.is_dir, arguments_of(self._config))
         below = (folder for top in tops for folder in skill_folders(top))
-        return [folder for folder in below if folder.resolve() not in visited]
+        return [
+            folder
+            for folder in below
+            if folder.resolve() not in visited and not any(map(folder.is_relative_to, meant))
+        ]
 
 
 _NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"
