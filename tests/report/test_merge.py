@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.report.document import Option
 from pytest_upskill.report.exit_code import NOT_MEASURED
 from pytest_upskill.report.files.json import read_json, write_json
 from tests.conftest import Run, WriteSkill, budget_cases
@@ -124,16 +125,20 @@ def test_models_of_several_jobs_stand_side_by_side(capsys: pytest.CaptureFixture
     assert "the skill hurts" in out
 
 
-def test_runs_with_different_thresholds_are_refused(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("option", "value"), [("fail_on", []), ("compare", "origin/main")], ids=str
+)
+def test_runs_with_different_thresholds_or_comparisons_are_refused(
+    option: str, value: Option, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = report(counted([(5, 0)])), report(counted([(5, 0)], model="opus"))
     (session,) = second.sessions
-    changed = replace(session, options={**session.options, "fail_on": []})
+    changed = replace(session, options={**session.options, option: value})
     files = [save("a.json", first), save("b.json", replace(second, sessions=(changed,)))]
 
     assert report_command(files) == 4
-    problem = "ERROR: --upskill-fail-on differs between the runs: run them with the same\n"
+    name = option.replace("_", "-")
+    problem = f"ERROR: --upskill-{name} differs between the runs: run them with the same\n"
     assert capsys.readouterr().err == problem
 
 
