@@ -136,12 +136,18 @@ def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
     Raises:
         GitError: A git command fails.
     """
+    top, gone = _top(folder), _gone_names(commit, folder).items()
+    return {top / old: top / new if new else None for old, new in gone}
+
+
+def _gone_names(commit: str, folder: Path) -> dict[str, str]:
+    """Return the new name, "" if there is none, of each file that left its place since a commit."""
     args = ("diff", "-M", "--diff-filter=DR", "--name-status", "-z", commit)
-    fields, top = iter(_text(folder, *args).split("\0")), _top(folder)
-    gone: dict[Path, Path | None] = {}
-    for status in filter(None, fields):
-        old = top / next(fields)
-        gone[old] = top / next(fields) if status.startswith("R") else None
+    fields = iter(_text(folder, *args).split("\0"))
+    gone: dict[str, str] = {}
+    for status in filter(None, fields):  # a rename's has a score, and a new name follows
+        old = next(fields)
+        gone[old] = next(fields) if status.startswith("R") else ""
     return gone
 
 
@@ -174,9 +180,10 @@ def is_changed(commit: str, folder: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    top = _top(folder)
-    links = {each.resolve() for each in folder.rglob("*") if each.is_symlink()}
-    paths = (".", *(str(each) for each in links if each.is_relative_to(top)))
+    paths = ["."]
+    if links := {each.resolve() for each in folder.rglob("*") if each.is_symlink()}:
+        top = _top(folder)
+        paths += [str(each) for each in links if each.is_relative_to(top)]
     if git_output(folder, "diff", "--quiet", commit, "--", *paths) is None:
         return True
     return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
@@ -284,10 +291,7 @@ def _has_skill(top: Path, commit: str, prefix: str) -> bool:
 
 def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
     """Return the path of a skill's folder at a commit, as git finds one of its files; else None."""
-    args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
-    # A score, the old name, the new one.
-    fields = iter(_text(top, *args).split("\0"))
-    moved = [(new, old) for _, old, new in zip(fields, fields, fields, strict=False)]
+    moved = [(new, old) for old, new in _gone_names(commit, top).items() if new]
     for new, old in sorted(moved, key=lambda names: (names[0] != f"{prefix}SKILL.md", names)):
         inside = new.removeprefix(prefix)
         place = old.removesuffix(inside)

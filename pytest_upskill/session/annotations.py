@@ -22,6 +22,7 @@ _LONGEST = 1000
 """Characters of a message."""
 
 _ERROR = "::error title=pytest-upskill::"
+_WARNING = "::warning title=pytest-upskill::"
 
 _PLACE = re.compile(r"[^:]*:(\d+):")
 """With what a message about a file begins: path and line."""
@@ -43,8 +44,8 @@ def annotations(
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
     yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
-    for line in (line for session in report.sessions for line in session.without_trials):
-        yield f"::warning title=pytest-upskill::{_escaped(line)}"
+    for session in report.sessions:
+        yield from (f"{_WARNING}{_escaped(line)}" for line in session.without_trials)
     changes = dict.fromkeys((gate.cell.path, note_of_changes(gate.cell)) for gate in report.gates)
     for path, change in changes:
         if change:

@@ -210,7 +210,7 @@ class Selection:
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.since is not None:
             yield from self.without_trials()
-        unvisited = {each.parent for each in ([] if self.deselected else self._unvisited())}
+        unvisited = {each.parent for each in ([] if self.deselected else self._unvisited)}
         if folders := sorted(shown(each, self._config) for each in unvisited):
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
             yield (
@@ -297,12 +297,13 @@ class Selection:
 
         Those without cases too, as they may take the queries of others.
         """
-        catalogues, commit = catalogues_of(self._config), merge_base(self._project, since)
+        catalogues = catalogues_of(self._config)
         if (committed := catalogues.committed) is None:
             return set()
-        folders = map(Path, (*self._visited, *self._folders.values()))
-        homes = {each.parent for each in folders if other_skills_changed(commit, each.parent)}
-        here = {skill for home in homes for skill in catalogues.folder(home).catalogue.skills}
+        commit = merge_base(self._project, since)
+        homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
+        changed = (home for home in homes if other_skills_changed(commit, home))
+        here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
         deleted = {file.parent.name for file in self._gone if file.name == "SKILL.md"}
         gone = deleted & committed.names - {skill.name for skill in here}
         return {skill.name for skill in here.difference(committed.skills)} | gone
@@ -310,9 +311,7 @@ class Selection:
     def _lost_case_files(self, skill: Path) -> str:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
         lost = [
-            shown(file, self._config)
-            for file in self._gone
-            if skill in file.parents and (file.name == CASE_FILE or adapters_at(file))
+            shown(file, self._config) for file in self._gone_case_files if skill in file.parents
         ]
         deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
@@ -322,8 +321,7 @@ class Selection:
         discovery = discovery_of(self._config)
         return [
             shown(old, self._config)
-            for old, new in self._gone.items()
-            if old.name == CASE_FILE or adapters_at(old)
+            for old, new in self._gone_case_files.items()
             # Of a renamed skill, the cases are compared.
             if not (
                 any(above / "SKILL.md" in self._gone for above in old.parents)
@@ -333,11 +331,12 @@ class Selection:
 
     def _changed_and_unvisited(self) -> list[Path]:
         """Return the folders of skills that a pull request changed, and pytest did not visit."""
+        if (since := self.since) is None or not self._unvisited:
+            return []
         texts = {start_of(Path(folder, "SKILL.md")) for folder in self._visited}
-        others = (each for each in self._unvisited() if start_of(each / "SKILL.md") not in texts)
+        others = (each for each in self._unvisited if start_of(each / "SKILL.md") not in texts)
         with suppress(GitError):  # the comparison would have been refused
-            if (since := self.since) is not None:
-                return [each for each in others if self._is_changed(each, since)]
+            return [each for each in others if self._is_changed(each, since)]
         return []
 
     @cached_property
@@ -347,6 +346,12 @@ class Selection:
             if self.since is not None:
                 return gone_files(merge_base(self._project, self.since), self._project)
         return {}
+
+    @cached_property
+    def _gone_case_files(self) -> Mapping[Path, Path | None]:
+        """Those of them that are case files by their names and places."""
+        gone = self._gone.items()
+        return {old: new for old, new in gone if old.name == CASE_FILE or adapters_at(old)}
 
     @cached_property
     def _unexplained(self) -> list[Path]:
@@ -364,8 +369,9 @@ class Selection:
                     folders.append(folder)
         return folders
 
+    @cached_property
     def _unvisited(self) -> list[Path]:
-        """Return the folders of skills below the arguments of pytest that it has not visited.
+        """The folders of skills below the arguments of pytest that it has not visited.
 
         Those are left out that ``--ignore`` names.
         """

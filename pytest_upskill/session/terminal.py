@@ -97,8 +97,9 @@ class Terminal:
                     write(reporter, note)
             for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)
-            for line in (line for session in report.sessions for line in session.skipped):
-                write(reporter, f"skipped: {line}", yellow=True)
+            for session in report.sessions:
+                for line in session.skipped:
+                    write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
             write(reporter, line, yellow=True)

@@ -112,12 +112,12 @@ def test_a_text_that_a_link_leads_to_is_a_part_of_the_skill(
     write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
 ) -> None:
     folder = write_skill(*CASES)
-    shared = pytester.path / "shared.md"
-    shutil.move(folder / "SKILL.md", shared)
-    (folder / "SKILL.md").symlink_to("../../shared.md")
+    common = pytester.path / "common.md"
+    shutil.move(folder / "SKILL.md", common)
+    (folder / "SKILL.md").symlink_to("../../common.md")
     commit_all(pytester.path)
     git(pytester.path, "switch", "--quiet", "--create", "branch")
-    shared.write_text(shared.read_text("utf-8") + "More.\n", "utf-8")
+    common.write_text(common.read_text("utf-8") + "More.\n", "utf-8")
 
     result = run_once(*ARGS, "--upskill-changed-since=main")
 
