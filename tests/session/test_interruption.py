@@ -19,6 +19,8 @@ from tests.loopback import Loopback, Received, Reply, know
 CASES = budget_cases(10)
 ANSWERED = 6
 FOREVER_S = 600.0
+QUIET_S = 1.0
+"""A run that has printed nothing for so long waits for an answer."""
 OUTPUT = Path("output.txt")
 PATIENCE_S = 60.0
 """For what comes at once, on a machine that does other things too."""
@@ -64,6 +66,8 @@ def half_recorded(
         # The others wait for an answer or for their turn: a server of one's own gets few at a time.
         wait_until(lambda: len(loopback.requests) > ANSWERED)
         wait_until(lambda: len(recordings()) == ANSWERED)
+        # pytest cannot report an interruption between two tests, where a traceback has no line.
+        wait_until(lambda: time.time() - OUTPUT.stat().st_mtime > QUIET_S)
         yield process
     finally:
         with suppress(ProcessLookupError):
