@@ -111,9 +111,9 @@ class Gate:
         lines = cell.triggers.mistakes
         if past is not None and self.regressed:
             if not cell.chooses:
-                lines = [f"lift: {_lift_sentence(cell.lift)}"]
+                lines = [f"against no skill: {_lift_sentence(cell.lift)}"]
                 lines += [_JUDGED_PAST] if cell.lift.judged else []
-            return [*lines, *past.worse_lines, past.next_step]
+            return [*past.worse_lines, *lines, past.next_step]
         if self.outcome != "failed":
             return lines
         lost_cases = cell.case_changes and cell.case_changes in self.text

@@ -150,8 +150,8 @@ def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
             "authority, or write http:// if it has no TLS"
         )
     return (
-        "is it running, reachable, and is its URL right (HTTPS_PROXY, HTTP_PROXY and NO_PROXY "
-        "apply)?"
+        f"is it running and reachable, and is {endpoint.url} right (HTTPS_PROXY, HTTP_PROXY and "
+        "NO_PROXY apply)?"
     )
 
 

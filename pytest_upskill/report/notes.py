@@ -103,7 +103,8 @@ _OF_CASES = (
 def next_steps(report: Report) -> Iterator[str]:
     """Yield advice about the failed cases, and about the failed queries."""
     failed = report.failed_cases
-    if any(not gate.cell.chooses for gate, _ in failed):
+    # A failed gate has advice of its own.
+    if any(not gate.cell.chooses and gate.outcome != "failed" for gate, _ in failed):
         yield _OF_CASES
     if any(gate.cell.chooses for gate, _ in failed):
         lost = listed(lost_queries([gate.cell for gate in report.gates]))

@@ -161,7 +161,10 @@ class TrialItem(ItemOutsidePackages):
                         "question for offline to quote it"
                     )
                     return
-        yield "offline only quotes its context: what has to be computed or written needs a model"
+        yield (
+            "offline only quotes its context: either the skill lacks the fact, or the answer has "
+            "to be computed or written, which needs a model"
+        )
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the case's file, line (pytest counts from 0) and title."""

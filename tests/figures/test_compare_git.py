@@ -50,8 +50,8 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     result.stdout.fnmatch_lines(
         [
             "csv on haiku: the skill became worse than main: one (all cases: 5/10 with *)",
-            "lift: helps: *",
             "worse: one: 5/5 -> 0/5",
+            "against no skill: helps: *",
             "next: restore what the skill has lost",
             "*= skills: without -> old -> with =*",
             "  haiku *0->100->50% *",

@@ -141,7 +141,7 @@ def test_only_an_http_error_is_known_not_to_be_billed(
 @pytest.mark.parametrize(
     ("scheme", "doubt"),
     [
-        ("http", "is it running, reachable, and is its URL right"),
+        ("http", "is it running and reachable, and is http"),
         ("https", "check its certificate, set SSL_CERT_FILE .* or write http:// if it has no TLS"),
     ],
 )

@@ -119,6 +119,16 @@ def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:
     assert "<br>**1 case failed** |" in page
 
 
+def test_a_failed_gate_is_the_only_one_that_says_what_is_next() -> None:
+    whole = report(counted([(5, 0), (5, 0), (2, 0)]))
+    missed = replace(whole.gates[0], outcome="failed", text="billing on haiku: lift is under +90")
+
+    page = write_markdown(replace(whole, gates=(missed,)))
+
+    assert "- `next: correct the skill where answers fail with it, or change the gate`" in page
+    assert page.count("next: ") == 1
+
+
 def test_the_matrix_holds_each_skill_on_each_model() -> None:
     page = write_markdown(
         report(

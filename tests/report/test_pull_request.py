@@ -25,8 +25,9 @@ def title() -> str:
 
 
 def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
-    write_skill: WriteSkill, pytester: pytest.Pytester, run: Run
+    write_skill: WriteSkill, pytester: pytest.Pytester, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GITHUB_OUTPUT", str(Path("outputs")))
     write_skill()
     write_skill(name="shipping")
     pytester.path.joinpath("skills/shipping/SKILL.md").write_text("---\nname: [\n---\n", "utf-8")
@@ -44,6 +45,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
         assert "see the output" not in page
     (session,) = json.loads(Path("r.json").read_text("utf-8"))["sessions"]
     assert line in session["unreadable"]
+    assert "verdict=files not read\n" in Path("outputs").read_text("utf-8")
 
 
 @pytest.mark.needs("git")

@@ -33,7 +33,9 @@ def branch(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
 def said(result: pytest.RunResult, line: str) -> None:
     result.stdout.fnmatch_lines([f"upskill: {line}"])
     page = Path("r.md").read_text("utf-8")
-    assert "\n### \u2705" not in page
+    _, title, *_ = page.splitlines()
+    assert "\u2705" not in title
+    assert "some of what changed has no trial" in title
     assert line.partition(" ")[0] in page
 
 

@@ -102,6 +102,8 @@ def _unmeasured(report: Report) -> Iterator[str]:
         yield from (f"Nothing to measure: {text}" for text in unchanged)
     if uncovered := exit_code.without_cases(report):
         yield uncovered
+    elif any(session.without_trials for session in report.sessions):
+        yield "some of what changed has no trial"
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
     if trials := exit_code.unrecorded_trials(report):
@@ -193,12 +195,15 @@ def costs(report: Report) -> list[tuple[str, str]]:
 
 
 def overall_verdict(report: Report) -> str:
-    """Return the most urgent verdict, or that cases or gates failed; empty without cells."""
+    """Return the most urgent verdict, or what failed in spite of it; empty without cells."""
     gates = [*report.lifts, *(gate for gate in report.triggers if gate.regressed)]
     verdict = min((gate.verdict for gate in gates), key=[*ICONS].index, default="")
-    if verdict in _WORSE or not (report.failed_cases or report.failed_gates):
-        return verdict
-    return "cases failed" if report.failed_cases else "gates failed"
+    failed = {
+        "cases failed": report.failed_cases,
+        "gates failed": report.failed_gates,
+        "files not read": any(session.unreadable for session in report.sessions),
+    }
+    return verdict if verdict in _WORSE else next(filter(failed.get, failed), verdict)
 
 
 def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:
