@@ -11,13 +11,12 @@ from pytest_upskill.cases.catalogue import ListedSkill, listing
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
-from pytest_upskill.cases.skill_files import installed_files, read_bundle
+from pytest_upskill.cases.skill_files import folder_of_cases, installed_files, read_bundle
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import Unreadable, read_text
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.project import git
-from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import listed
 
 _NAMED = 5
@@ -42,17 +41,16 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
     commit = git.merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
     file = skill.case_file.absolute()
-    outside = None if file.is_relative_to(folder) else git.content_at(commit, file)
-    if not git.is_changed(commit, folder) and outside in {None, file.read_bytes()}:
+    beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
+    if not git.is_changed(commit, folder, *beside):
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        # Both in their places: a case file outside a skill's folder belongs to it by its own.
-        above = os.path.commonpath((folder.parent, file))
-        old, old_file = (Path(temporary, os.path.relpath(each, above)) for each in (folder, file))
-        old.mkdir(parents=True)
-        if outside is not None:
-            write_file(old_file, outside)
-        if not git.extract(commit, folder, old):
+        top = Path(temporary)
+        try:
+            old = git.extract(commit, folder, top, *beside)
+        except git.SubmoduleError as error:
+            return replace(skill, history=f"not compared: {error}", past_unknown=True)
+        if old is None:
             deleted = [
                 os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)
             ]
@@ -64,10 +62,12 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         except (BadFile, OSError, Unreadable):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
-        # A setting may say whose the cases are.
-        owners = () if skill.shares_file else ((old_file.name, old),)
-        listed_then = CaseDiscovery(patterns=(old_file.name,), owners=owners)
-        skill = _with_case_changes(skill, old_file, since, extensions, listed_then)
+        if beside:
+            file = top / git.from_top(file, git.top_of(folder))
+        else:
+            file = old / file.relative_to(folder)
+        cases_then = _cases_then(skill, file, old, top, extensions)
+    skill = _with_case_changes(skill, cases_then, since)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, history=f"no text changed since {since}: not compared")
     return replace(skill, before=before)
@@ -115,32 +115,45 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _with_case_changes(
-    skill: Skill, file: Path, since: str, extensions: Extensions, discovery: CaseDiscovery
-) -> Skill:
-    """Return a skill with what is known of its cases then: other cases may hide that it is worse.
+def _cases_then(
+    skill: Skill, file: Path, folder: Path, top: Path, extensions: Extensions
+) -> Skill | None:
+    """Return a skill with the cases that it had, None if it had none that could run.
 
     Args:
         skill: The current skill.
         file: Its case file as it was; it may not exist.
-        since: What it is compared with, in words.
-        extensions: What plugins add to the format.
-        discovery: Knows whose cases were in the file.
+        folder: The folder of the skill as it was.
+        top: The top of the repository as it was.
+        extensions: What plugins add to the format of cases.
     """
+    # A setting may say whose the cases are.
+    owners = () if skill.shares_file else ((file.name, folder),)
+    discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
     if not file.is_file():
-        return skill
-    try:
+        return None
+    with suppress(SkillError):
         found = load_skills(file, extensions=extensions, discovery=discovery)
-    except SkillError:
+        return next((each for each in found if each.folder == folder), None)
+    return None
+
+
+def _with_case_changes(skill: Skill, before: Skill | None, since: str) -> Skill:
+    """Return a skill with what is known of its cases then: other cases may hide that it is worse.
+
+    Args:
+        skill: The current skill.
+        before: The skill with its cases then.
+        since: What it is compared with, in words.
+    """
+    if before is None:
         return skill
-    same = [each for each in found if len(found) == 1 or each.name == skill.name]
     # What an old case lacks may be outside the folder, such as another skill, whose case it is.
-    ran = [case for each in same for case in each.cases if not case.skip]
-    then = {case.id: _content(case) for case in ran}
+    then = {case.id: _content(case) for case in before.cases if not case.skip}
     now = {case.id: _content(case) for case in skill.cases}
     removed = [name for name in then if name not in now]
     changed = [name for name, case in now.items() if name in then and then[name] != case]
-    if any(each.gate != skill.gate for each in same):
+    if before.gate != skill.gate:
         changed.append("the gate")
     kinds = (("removed", removed), ("changed", changed))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)

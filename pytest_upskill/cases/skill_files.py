@@ -201,7 +201,7 @@ class SkillFolder:
         self.beside = case_file.parent
         self.left_out: set[str] = set()
         self._read: set[str] = set()
-        self._homes = [folder, *_folder_of_cases(case_file, folder)]
+        self._homes = [folder, *folder_of_cases(case_file, folder)]
         answers = self._in_folder([case_file.name, *compared])
         self._hidden = HiddenFiles(folder=folder, patterns=patterns, answers=answers)
 
@@ -311,7 +311,7 @@ class SkillFolder:
         )
 
 
-def _folder_of_cases(case_file: Path, skill: Path) -> list[Path]:
+def folder_of_cases(case_file: Path, skill: Path) -> list[Path]:
     """Return the folder of the cases and their input files, none if the skill is inside it."""
     above = [
         each for each in case_file.parents[:_MOST_ABOVE] if each.name in hidden_files.CASE_FOLDERS

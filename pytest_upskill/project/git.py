@@ -14,6 +14,8 @@ from pytest_upskill.project.messages import did_you_mean
 _SECONDS = 60
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 """Run no program that settings name, and take no committed folder for a bare repository."""
+_SUBMODULE = "160000"
+"""The mode of a submodule in a tree."""
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 """Pathspec without recordings, baselines and history, which runs themselves write."""
@@ -21,6 +23,10 @@ _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 
 class GitError(Exception):
     """A git command that fails; the message says why and what to do."""
+
+
+class SubmoduleError(GitError):
+    """Files are in a submodule, so the repository does not have them as they were."""
 
 
 class NoGitError(GitError):
@@ -73,7 +79,7 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
             in a submodule of the project.
     """
     if project and git_output(folder, "rev-parse", "--show-superproject-working-tree"):
-        top = _top(folder)
+        top = top_of(folder)
         if not project.resolve().is_relative_to(top):
             raise GitError(
                 f"{top} is a submodule, which {ref!r} does not belong to: run pytest in it, or "
@@ -103,28 +109,33 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     return base.strip()
 
 
-def extract(commit: str, folder: Path, into: Path) -> bool:
-    """Write the content of a skill's folder at a commit, even if the folder was moved since.
+def extract(commit: str, folder: Path, into: Path, *beside: Path) -> Path | None:
+    """Write the files of a skill at a commit, each in its place, even if they were moved since.
 
     Args:
         commit: A commit from ``merge_base``.
         folder: The skill's current folder.
-        into: An empty folder, to which the files are written.
+        into: An empty folder, which stands for the top of the repository.
+        beside: Other paths to write, as they are now.
 
     Returns:
-        Whether the skill existed at the commit.
+        The skill's folder in ``into``, None if the skill did not exist at the commit.
 
     Raises:
+        SubmoduleError: Some of the files are in a submodule.
         GitError: A git command fails.
     """
-    top, path = _top(folder), _text(folder, "rev-parse", "--show-prefix").removesuffix("\n")
-    if not _has_skill(top, commit, path):
-        renamed = _old_prefix(commit, top, path)
+    top = top_of(folder)
+    own, *others = (from_top(each, top) for each in (folder, *beside))
+    check_out(commit, top, [own, *filter(_is_inside, others)], into)
+    prefix = os.path.join(own, "").removeprefix("./")  # noqa: PTH118  as git writes it
+    if not ((into / prefix / "SKILL.md").exists() or _has_skill(top, commit, prefix)):
+        renamed = _old_prefix(commit, top, prefix)
         if renamed is None:
-            return False
-        path = renamed
-    _check_out(top, f"{commit}:{path}", into)
-    return True
+            return None
+        prefix = renamed
+        check_out(commit, top, [prefix or "."], into)
+    return into / prefix
 
 
 def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
@@ -136,7 +147,7 @@ def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
     Raises:
         GitError: A git command fails.
     """
-    top, gone = _top(folder), _gone_names(commit, folder).items()
+    top, gone = top_of(folder), _gone_names(commit, folder).items()
     return {top / old: top / new if new else None for old, new in gone}
 
 
@@ -171,8 +182,8 @@ def content_at(commit: str, file: Path) -> bytes | None:
     return None if done.returncode else done.stdout
 
 
-def is_changed(commit: str, folder: Path) -> bool:
-    """Return whether a folder differs from a commit.
+def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
+    """Return whether a folder, or other paths that belong to it, differ from a commit.
 
     Committed, staged, unstaged and untracked changes count, also those of what links in it lead to;
     ignored files do not.
@@ -180,11 +191,17 @@ def is_changed(commit: str, folder: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
+    places = (folder, *beside)
+    found = (*places, *(each for place in places for each in place.rglob("*")))
+    links = {each for each in found if each.is_symlink()}
     paths = ["."]
-    if links := {each.resolve() for each in folder.rglob("*") if each.is_symlink()}:
-        top = _top(folder)
-        paths += [str(each) for each in links if each.is_relative_to(top)]
-    if git_output(folder, "diff", "--quiet", commit, "--", *paths) is None:
+    if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
+        top = top_of(folder)
+        names = (from_top(each, top) for each in others)
+        paths += [f":(top,literal){name}" for name in filter(_is_inside, names)]
+    # A setting may tell git to pass over submodules.
+    diff = ("diff", "--quiet", "--ignore-submodules=none", commit)
+    if git_output(folder, *diff, "--", *paths) is None:
         return True
     return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
 
@@ -212,18 +229,27 @@ def is_dirty(file: Path) -> bool:
     return bool(git_output(file.parent, "status", "--porcelain", "--", file.name))
 
 
-def _top(folder: Path) -> Path:
+def top_of(folder: Path) -> Path:
     """Return the top folder of a work tree."""
     return Path(_text(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
 
 
-def _text(folder: Path, *args: str, **variables: str) -> str:
+def from_top(path: Path, top: Path) -> str:
+    """Return a path from the top of its repository; a link at its end is not followed."""
+    return os.path.relpath(Path(os.path.realpath(path.parent), path.name), top)
+
+
+def _is_inside(name: str) -> bool:
+    return not name.startswith("../")
+
+
+def _text(folder: Path, *args: str, given: str = "", **variables: str) -> str:
     """Return the output of a git command; names in it may not be UTF-8.
 
     Raises:
         GitError: It fails.
     """
-    done = run_git(folder, *args, **variables)
+    done = run_git(folder, *args, given=given, **variables)
     if done.returncode:
         message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise GitError(f"git {' '.join(args)} fails in {folder}: {message}")
@@ -236,8 +262,10 @@ def git_output(folder: Path, *args: str) -> str | None:
     return None if done.returncode else done.stdout.decode("utf-8", "replace")
 
 
-def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, with additional environment variables.
+def run_git(
+    folder: Path, *args: str, given: str = "", **variables: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, with text to read and with additional environment variables.
 
     Raises:
         GitError: Git cannot be run.
@@ -249,7 +277,7 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
             ["git", *_SAFE, *args],  # noqa: S607 - the git of the user
             cwd=folder,
             env=kept | variables | ours,
-            stdin=subprocess.DEVNULL,
+            input=given.encode("utf-8", "surrogateescape"),
             capture_output=True,
             timeout=_SECONDS,
             check=False,
@@ -301,17 +329,45 @@ def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
     return None
 
 
-def _check_out(top: Path, tree: str, into: Path) -> None:
-    """Write a tree to a folder, with the links that stay inside, through an index of its own.
+def check_out(commit: str, top: Path, names: Iterable[str], into: Path) -> None:
+    """Write files of a commit, and what links among them lead to, through an index of its own.
 
-    Unlike ``git archive`` it writes files that .gitattributes keeps out of archives too.
+    Links that lead out of the repository are left out. Unlike ``git archive`` this writes files
+    that .gitattributes keeps out of archives too.
+
+    Args:
+        commit: The commit.
+        top: The top of the repository.
+        names: Files and folders, from the top; some may not exist.
+        into: The folder that stands for the top.
+
+    Raises:
+        SubmoduleError: Some of the files are in a submodule.
+        GitError: A git command fails.
     """
+    inside, todo, done = into.resolve(), {*names}, set[str]()
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
-        _text(top, "read-tree", tree, GIT_INDEX_FILE=index)
-        _text(top, "checkout-index", "--all", f"--prefix={into}/", GIT_INDEX_FILE=index)
-    inside = into.resolve()
-    for path in into.rglob("*"):
+        _text(top, "read-tree", commit, GIT_INDEX_FILE=index)
+        while todo := todo - done:
+            paths = (f":(literal){name}" for name in todo)
+            listing = _text(top, "ls-files", "--stage", "-z", "--", *paths, GIT_INDEX_FILE=index)
+            entries = [line.partition("\t") for line in listing.split("\0") if line]
+            if within := [name for about, _, name in entries if about.startswith(_SUBMODULE)]:
+                raise SubmoduleError(
+                    f"{within[0]} is a git submodule, and only its own repository has the files "
+                    "that it had: compare with a baseline"
+                )
+            files, out = "\0".join(name for *_, name in entries), f"--prefix={into}/"
+            _text(top, "checkout-index", "-fz", "--stdin", out, given=files, GIT_INDEX_FILE=index)
+            done |= todo
+            dangling = (Path(os.path.realpath(each)) for each in _links(into) if not each.exists())
+            todo = {str(each.relative_to(inside)) for each in dangling if inside in each.parents}
+    for link in _links(into):
         # One that exists is no loop, which could not be resolved.
-        if path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(inside)):
-            path.unlink()
+        if not (link.exists() and link.resolve().is_relative_to(inside)):
+            link.unlink()
+
+
+def _links(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_symlink()]

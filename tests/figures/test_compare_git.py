@@ -302,7 +302,7 @@ def test_what_git_cannot_read_is_reported_in_the_words_of_git(
 
     result = run_once(*OFFLINE, COMPARE)
 
-    result.stdout.fnmatch_lines([f"*git * fails in {repository}*: *unable to read {blob}*"])
+    result.stdout.fnmatch_lines([f"*git * fails in {repository}*: *unable to read *{blob}*"])
 
 
 def test_a_machine_without_git_is_refused_in_one_line(

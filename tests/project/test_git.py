@@ -25,8 +25,9 @@ def before(skill: Path) -> Path:
     commit_all(top)
     into = top.with_name("before")
     into.mkdir()
-    assert extract(git(top, "rev-parse", "HEAD").strip(), skill, into)
-    return into
+    found = extract(git(top, "rev-parse", "HEAD").strip(), skill, into)
+    assert found == into / "skills" / "csv"
+    return found
 
 
 def test_links_inside_a_skill_are_part_of_its_old_version(skill: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 
@@ -123,9 +122,42 @@ def test_a_text_that_a_link_leads_to_is_a_part_of_the_skill(
 
     result = run_once(*ARGS, "--upskill-changed-since=main")
 
-    result.stdout.fnmatch_lines(["collected 4 items"])
-    result.stdout.no_fnmatch_line("*unchanged since*")
-    assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["exit code 75: *not compared: its SKILL.md at main * cannot be read"]
+        ["collected 6 items", "billing on offline: +0 points against main*"]
     )
+
+
+def test_a_case_removed_from_a_file_that_a_link_leads_to_is_named(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    folder = write_skill(*CASES)
+    cases = pytester.mkdir("cases") / "billing.json"
+    shutil.move(folder / "skill_meta.json", cases)
+    (folder / "skill_meta.json").symlink_to("../../cases/billing.json")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    cases.write_text(json.dumps({"cases": CASES[:1]}), "utf-8")
+
+    result = run_once(*ARGS, "--upskill-changed-since=main")
+
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (*): removed: b: *"])
+
+
+def test_a_case_outside_the_skill_whose_input_has_the_answer_now_was_changed(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    home = pytester.path / "evals" / "billing"
+    home.mkdir(parents=True)
+    case = {"id": "a", "prompt": "How long?", "files": ["in.txt"]}
+    evals = [case | {"assertions": [{"type": "contains", "value": "37"}]}]
+    (home / "evals.json").write_text(json.dumps({"evals": evals}), "utf-8")
+    (home / "in.txt").write_text("A question.", "utf-8")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    (home / "in.txt").write_text("A question: 37.", "utf-8")
+
+    result = run_once(*ARGS, "evals")
+
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (*): changed: a: *"])

@@ -37,10 +37,12 @@ OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
 def mark(report: Report) -> exit_code.Outcome:
     """Return the outcome as its icon shows it.
 
-    There is no tick where a skill is worse or loses checks, or where a gate is not decided.
+    There is no tick where a skill is worse or loses checks, or where a gate is not decided or a
+    comparison not made.
     """
     outcome = exit_code.outcome(report)
     is_open = any(gate.outcome == "skipped" for gate in (*report.lifts, *report.triggers))
+    is_open |= _is_uncompared(report)
     is_worse = overall_verdict(report) in _WORSE or _with_other_cases(report)
     is_doubtful = is_open or is_worse or any(each.without_trials for each in report.sessions)
     return "empty" if is_doubtful and outcome == "passed" else outcome
@@ -110,6 +112,13 @@ def _unmeasured(report: Report) -> Iterator[str]:
         yield f"{counted(len(trials), 'trial')} not recorded"
     if report.unmeasured_skills or any(exit_code.why_undecided(report)):
         yield "not everything was measured"
+    elif _is_uncompared(report):
+        yield "not everything was compared"
+
+
+def _is_uncompared(report: Report) -> bool:
+    comparisons = (gate.comparison for gate in (*report.lifts, *report.triggers))
+    return any(each.lacking for each in comparisons if each)
 
 
 def _with_other_cases(report: Report) -> set[str]:
