@@ -16,14 +16,7 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import (
-    Adapter,
-    Entry,
-    Keys,
-    Reader,
-    entries_at,
-    read_keys,
-)
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, entries_at
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own_skill
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
@@ -80,15 +73,6 @@ def _graders(value: object) -> Draft:
     if all(has_types):
         return GRADERS.read(value)
     raise Flaw(_NOT_RUN, Weight.SKIPPED)
-
-
-def _if_object(inner: Keys) -> Reader:
-    """Return how an object is read by its own keys, where other files may have another value."""
-    names = ", ".join(f"`{name}`" for name in inner)
-    return Reader(
-        f"an object with {names}",
-        lambda value: read_keys(inner, value) if isinstance(value, dict) else NOTHING,
-    )
 
 
 _QUERY: Keys = {
@@ -215,7 +199,7 @@ def _flat(case: Any) -> Any:
     return {**given[key], **{other: given[other] for other in given if other != key}}
 
 
-ADAPTER = Adapter(
+EVALS_JSON = Adapter(
     tool="agentskills.io, skill-creator",
     about="https://agentskills.io/skill-creation/evaluating-skills, July 2026",
     places=(
@@ -234,11 +218,11 @@ ADAPTER = Adapter(
         "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
         " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
         "expected_output": _ANSWER,
-        "execution": _if_object({"assertions": ASSERTIONS, "expected_output": _ANSWER}),
-        "routing": _if_object(
-            {"target_present": _if_object({"expected_selected_skill": keys.EXPECTED_SKILL})}
+        "execution": keys.if_object({"assertions": ASSERTIONS, "expected_output": _ANSWER}),
+        "routing": keys.if_object(
+            {"target_present": keys.if_object({"expected_selected_skill": keys.EXPECTED_SKILL})}
         ),
-        "routing_context": _if_object({"target_skill": keys.SKILL}),
+        "routing_context": keys.if_object({"target_skill": keys.SKILL}),
         "must_include expected_outputs": worded("The answer includes this: "),
         "must_not_include forbidden_outputs": worded(
             "The answer does not include this: ", negate=True

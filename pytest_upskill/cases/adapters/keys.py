@@ -1,11 +1,13 @@
 """How the values of keys are read that several tools have."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from pytest_upskill.cases.adapters import choice, make
-from pytest_upskill.cases.adapters.adapter import Reader
+from pytest_upskill.cases.adapters.adapter import Keys, Part, Reader, known, read_keys
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Copied,
@@ -13,8 +15,11 @@ from pytest_upskill.cases.adapters.draft import (
     Flaw,
     Note,
     Weight,
+    an_object,
     as_list,
+    left_out,
     merged,
+    misspelled,
 )
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile, is_safe_name
@@ -73,12 +78,15 @@ def _should(value: object) -> Draft:
 _NO_SKILL = Draft(implied=choice.NO_SKILL)
 
 
-def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile | Copied, ...]:
+def files_in(
+    value: object, *, keep_folders: bool = True, folder: str = ""
+) -> tuple[WorkspaceFile | Copied, ...]:
     """Return files: names, objects with a text or a source, or an object of names and texts.
 
     Args:
         value: The files.
         keep_folders: Whether a file that is just a path has the whole path as its name.
+        folder: The beginning of the path of each file that has no text.
     """
     if isinstance(value, dict):
         value = [{"path": name, "content": text} for name, text in value.items()]
@@ -91,7 +99,7 @@ def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile
         if isinstance(text, str) and is_safe_name(name):
             found.append(WorkspaceFile(name=name, text=text))
         elif text is None and is_text(source or name):
-            found.append(Copied(name, str(source or name)))
+            found.append(Copied(name, f"{folder}{source or name}"))
         else:
             raise Flaw("its files cannot be read", Weight.LACKS)
     return tuple(found)
@@ -136,6 +144,66 @@ def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
     done = "left out" if weight in {Weight.LEFT_OUT, Weight.LIMIT} else "skipped"
     note = Draft(notes=(Note(why, weight),))
     return Reader(f"{done}: {why}", lambda value: note if value else NOTHING)
+
+
+def if_object(inner: Keys) -> Reader:
+    """Return how an object is read by its own keys, where other files may have another value."""
+    names = ", ".join(f"`{name}`" for name in inner)
+    return Reader(
+        f"an object with {names}",
+        lambda value: read_keys(inner, value) if isinstance(value, dict) else NOTHING,
+    )
+
+
+def graders(
+    meaning: str,
+    types: Mapping[str, Callable[[make.Given], Part] | Keys | None],
+    *,
+    opposite: str = "",
+    unless: Callable[[make.Given], str] = lambda _grader: "",
+) -> Reader:
+    """Return how a list of graders is read, each an object with a ``type``.
+
+    Any other type is left out, unless it resembles one of these.
+
+    Args:
+        meaning: Which graders are read, for the documentation.
+        types: Maps types, with blanks between them, to the keys of such a grader and of its
+            ``config``, or to the function that reads it; None if it says nothing of an answer.
+        opposite: What the type of a grader begins with that means the opposite, if the tool has
+            any; functions find in ``negate`` whether it did, and the type without it.
+        unless: Returns why a grader is left out whatever its type, "" if it is not.
+    """
+    readers = {kind: read for names, read in types.items() for kind in names.split()}
+
+    def part_of(value: Any) -> Draft:
+        if not isinstance(given := an_object(value).get("type"), str):
+            raise Flaw(f"has no type: add 'type', such as {next(iter(readers))!r}")
+        kind = given.removeprefix(opposite)
+        if kind not in readers:
+            if hint := misspelled(kind, readers):
+                raise Flaw(f"unknown type {shown(kind)}{hint}")
+            raise left_out(f"{kind}: {make.UNDECIDED}")
+        if (read := readers[kind]) is None:
+            return NOTHING
+        grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
+        if why := unless(grader):
+            raise left_out(f"{kind}: {why}")
+        draft = Reader("", read if callable(read) else partial(_of_keys, read)).read(grader)
+        notes = (replace(note, what=f"{kind}: {note.what}", path=()) for note in draft.notes)
+        return replace(draft, notes=tuple(notes))
+
+    return Reader(meaning, part_of, as_list)
+
+
+def _of_keys(keys: Keys, grader: make.Given) -> Draft:
+    for key in grader:
+        if key not in known(keys) and (hint := misspelled(key, known(keys))):
+            raise Flaw(f"unknown key {shown(key)}{hint}")
+    draft = read_keys(keys, grader)
+    if not draft.expects:
+        raise left_out("it has nothing that is read")
+    return draft
 
 
 PROMPT = Reader("the question", _prompt)

@@ -1,23 +1,12 @@
 """The checks that adapters make: of texts, files and calls, and statements for a judge."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import Keys, Part, Reader, known, read_keys
-from pytest_upskill.cases.adapters.draft import (
-    NOTHING,
-    Draft,
-    Flaw,
-    an_object,
-    as_list,
-    left_out,
-    misspelled,
-)
-from pytest_upskill.cases.source.document import shown
+from pytest_upskill.cases.adapters.adapter import Reader
+from pytest_upskill.cases.adapters.draft import Flaw, as_list, left_out
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
@@ -57,57 +46,6 @@ _ALIASES = {
     "pwsh": SHELL,
 }
 """Names of the same tools in other agents, by name in Copilot."""
-
-
-def graders(
-    meaning: str,
-    types: Mapping[str, Callable[[Given], Part] | Keys | None],
-    *,
-    opposite: str = "",
-    unless: Callable[[Given], str] = lambda _grader: "",
-) -> Reader:
-    """Return how a list of graders is read, each an object with a ``type``.
-
-    Any other type is left out, unless it resembles one of these.
-
-    Args:
-        meaning: Which graders are read, for the documentation.
-        types: Maps types, with blanks between them, to the keys of such a grader and of its
-            ``config``, or to the function that reads it; None if it says nothing of an answer.
-        opposite: What the type of a grader begins with that means the opposite, if the tool has
-            any; functions find in ``negate`` whether it did, and the type without it.
-        unless: Returns why a grader is left out whatever its type, "" if it is not.
-    """
-    readers = {kind: read for names, read in types.items() for kind in names.split()}
-
-    def part_of(value: Any) -> Draft:
-        if not isinstance(given := an_object(value).get("type"), str):
-            raise Flaw(f"has no type: add 'type', such as {next(iter(readers))!r}")
-        kind = given.removeprefix(opposite)
-        if kind not in readers:
-            if hint := misspelled(kind, readers):
-                raise Flaw(f"unknown type {shown(kind)}{hint}")
-            raise left_out(f"{kind}: {UNDECIDED}")
-        if (read := readers[kind]) is None:
-            return NOTHING
-        grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
-        if why := unless(grader):
-            raise left_out(f"{kind}: {why}")
-        draft = Reader("", read if callable(read) else partial(_of_keys, read)).read(grader)
-        notes = (replace(note, what=f"{kind}: {note.what}", path=()) for note in draft.notes)
-        return replace(draft, notes=tuple(notes))
-
-    return Reader(meaning, part_of, as_list)
-
-
-def _of_keys(keys: Keys, grader: Given) -> Draft:
-    for key in grader:
-        if key not in known(keys) and (hint := misspelled(key, known(keys))):
-            raise Flaw(f"unknown key {shown(key)}{hint}")
-    draft = read_keys(keys, grader)
-    if not draft.expects:
-        raise left_out("it has nothing that is read")
-    return draft
 
 
 def texts_in(value: object) -> list[str]:

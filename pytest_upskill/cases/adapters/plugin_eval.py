@@ -72,7 +72,7 @@ def _indicator(grader: make.Given) -> str:
     return "an indicator of the arm with the plugin, outside the score" if is_indicator else ""
 
 
-_GRADERS = make.graders(
+_GRADERS = keys.graders(
     "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
     "left out: graders of one arm, of the trace, `baseline`, `count:N`",
     {

@@ -68,7 +68,7 @@ def _of_file(grader: make.Given) -> str:
     return f"{value} is not read" if isinstance(value, str) and value.startswith("file://") else ""
 
 
-_ASSERTIONS = make.graders(
+_ASSERTIONS = keys.graders(
     "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; "
     "`llm-rubric`, `g-eval` and `factuality` are for a judge; left out: all others, such as "
     "scripts and costs",

@@ -9,17 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_upskill.cases.adapters import (
-    evals_json,
-    other_tools,
-    plugin_eval,
-    promptfoo,
-    vally,
-    waza,
-)
+from pytest_upskill.cases.adapters import other_tools, plugin_eval, promptfoo, vally, waza
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, read_keys, unknown
 from pytest_upskill.cases.adapters.draft import Note, Weight
-from pytest_upskill.cases.adapters.evals_json import SKILL_AT_TOP
+from pytest_upskill.cases.adapters.evals_json import EVALS_JSON, PROMPTS_CSV, SKILL_AT_TOP, TRIGGERS
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 from pytest_upskill.cases.source.formats import PARSERS
 
@@ -30,9 +23,9 @@ ADAPTERS: tuple[Adapter, ...] = (
     plugin_eval.ADAPTER,
     other_tools.TESSL,
     other_tools.CALIPER,
-    evals_json.PROMPTS_CSV,
-    evals_json.TRIGGERS,
-    evals_json.ADAPTER,
+    PROMPTS_CSV,
+    TRIGGERS,
+    EVALS_JSON,
 )
 """All adapters; the first that fits reads a file, so special keys come before general ones."""
 

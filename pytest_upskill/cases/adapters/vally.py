@@ -42,7 +42,7 @@ def _call(spec: object, **times: int) -> make.Checks:
     return [make.called(names, str(given.get("command", "")), **times)]
 
 
-_GRADERS = make.graders(
+_GRADERS = keys.graders(
     "graders of the answer, files, commands and calls; `prompt` is for a judge, "
     "`skill-invocation` a trigger; left out: budgets, comparisons, transcripts",
     {

@@ -13,15 +13,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader
-from pytest_upskill.cases.adapters.draft import (
-    Copied,
-    Draft,
-    Flaw,
-    Weight,
-    an_object,
-    as_list,
-    left_out,
-)
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.text import NotRegex, Regex
 
@@ -50,7 +42,7 @@ def _content(value: object) -> make.Checks:
             yield from make.in_file(given.get("path"), make.patterns(given[key], negate=negate))
 
 
-GRADERS = make.graders(
+GRADERS = keys.graders(
     "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
     "lengths; left out: other `code`, `program`, `tool_constraint`, budgets",
     {
@@ -80,14 +72,6 @@ GRADERS = make.graders(
         },
     },
 )
-
-
-def _files(value: object) -> Draft:
-    found = keys.files_in(value)
-    inside = (
-        e._replace(source=f"fixtures/{e.name}") if isinstance(e, Copied) else e for e in found
-    )
-    return Draft(files=tuple(inside))
 
 
 def _find(value: Any) -> list[Entry]:
@@ -121,7 +105,10 @@ ADAPTER = Adapter(
         "inputs": {
             "prompt": keys.PROMPT,
             "follow_up_prompts": keys.FURTHER_TURNS,
-            "files": Reader("files of `fixtures`, or with their text", _files),
+            "files": Reader(
+                "files of `fixtures`, or with their text",
+                lambda value: Draft(files=keys.files_in(value, folder="fixtures/")),
+            ),
         },
         "expected": {
             "should_trigger": keys.SHOULD,
