@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_upskill.answers.completions import Completions
 from pytest_upskill.answers.progress import JUDGING, InFlight
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.code import Sandboxed
+from pytest_upskill.checks import CheckError, CheckResult, Sandboxed
 from pytest_upskill.checks.files import Left
 from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
 from pytest_upskill.grading.grade import Answer, left_by, sandboxed_of, with_changes

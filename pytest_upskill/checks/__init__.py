@@ -11,4 +11,4 @@ from pytest_upskill.checks.text import CheckResult, TextCheck
 AnyCheck = TextCheck | OfWorkspace | OfCalls | Sandboxed | Judge | Custom
 """Any check of a case, decided from text, files, calls, by a program, a model or a plugin."""
 
-__all__ = ["AnyCheck", "CheckError", "CheckResult"]
+__all__ = ["AnyCheck", "CheckError", "CheckResult", "Custom", "Judge", "OfCalls", "Sandboxed"]

@@ -9,12 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.calls import OfCalls
-from pytest_upskill.checks.code import Sandboxed
-from pytest_upskill.checks.extensions import Custom
+from pytest_upskill.checks import CheckError, CheckResult, Custom, Judge, OfCalls, Sandboxed
 from pytest_upskill.checks.files import Left, OfWorkspace, ProcessCheck, WorkspaceFile, is_of_git
-from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import MAX_MESSAGE, TextCheck, cut, failed, passed
 from pytest_upskill.models import AgentRun, Completion
 from pytest_upskill.project.messages import counted

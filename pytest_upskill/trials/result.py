@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.skill import Trigger
-from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.models import Completion
 from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import listed

@@ -7,10 +7,9 @@ from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.draft import Flaw, as_list, left_out
-from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks import AnyCheck, Judge
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
-from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import (
     Contains,
     ContainsAny,
