@@ -25,7 +25,6 @@ from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request
 from pytest_upskill.models.responses import as_function, read_response, responses_body
-from pytest_upskill.models.streams import Format
 
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
 _OPENAIS = re.compile(r"gpt-(?!oss)|\bo\d|-pro\b|codex|deep-research|computer-use")
@@ -96,7 +95,7 @@ class OpenAIClient(SdkClient):
         body = dialect.body(request)
         if dialect.streams:
             body |= {"stream": True}
-            body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
+            body |= {"stream_options": {"include_usage": True}} if dialect.wire == "chat" else {}
         call = self._call(request.model, offers_tools=bool(request.tools))
         return await call.complete(self._post(dialect.path, body), dialect.wire, dialect.read)
 
@@ -213,8 +212,8 @@ class Dialect:
     """Name of the field with the maximum of output tokens."""
     has_system_role: bool = True
     """Whether there is a system role; otherwise the system prompt is put before the question."""
-    responses: bool = False
-    """Whether it speaks the Responses format, and no chat."""
+    wire: Literal["chat", "responses"] = "chat"
+    """The format: Responses for a model that has no chat."""
     streams: bool = False
     """Whether it answers only in streams."""
 
@@ -226,23 +225,18 @@ class Dialect:
         return cls("max_completion_tokens" if is_openai or reasons else "max_tokens")
 
     @property
-    def wire(self) -> Format:
-        """The format."""
-        return "responses" if self.responses else "chat"
-
-    @property
     def path(self) -> str:
         """The end of the URL of requests."""
-        return "/responses" if self.responses else "/chat/completions"
+        return "/chat/completions" if self.wire == "chat" else "/responses"
 
     @property
     def read(self) -> Read:
         """What reads the completion in a reply."""
-        return read_response if self.responses else read_chat
+        return read_chat if self.wire == "chat" else read_response
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the JSON body of a request."""
-        return responses_body(request) if self.responses else chat_body(request, self)
+        return chat_body(request, self) if self.wire == "chat" else responses_body(request)
 
     def adapted_to(self, refusal: ProviderError) -> Dialect:
         """Return the dialect that the error message of a host asks for, or this one.
@@ -252,8 +246,8 @@ class Dialect:
         older Mistral's). All arms use the same dialect.
         """
         error = str(refusal)[:_MAX_CHARS]
-        if not self.responses and _ONLY_RESPONSES.search(error):
-            return replace(self, responses=True)
+        if self.wire == "chat" and _ONLY_RESPONSES.search(error):
+            return replace(self, wire="responses")
         if not self.streams and wants_stream(refusal):
             return replace(self, streams=True)
         if self.has_system_role and _NO_SYSTEM.search(error):
