@@ -6,7 +6,7 @@ model: an agent's own account may be wrong. No link is followed.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from pytest_upskill.agents.skill_use import SKILL_FILE, SkillUse, is_offered
@@ -192,7 +192,7 @@ class Exchanges:
         # The first turns explain a failure least.
         for dropped in ({"result": _LEFT_OUT}, {"input": _LEFT_OUT}):
             for index, turn in enumerate(turns):
-                if _size(turns) <= _MAX_TURNS_BYTES:
+                if len(json.dumps([asdict(turn) for turn in turns])) <= _MAX_TURNS_BYTES:
                     break
                 turns[index] = replace(turn, calls=tuple(replace(c, **dropped) for c in turn.calls))
         return tuple(turns)
@@ -235,10 +235,6 @@ def capped(text: str, most: int = _MAX_BYTES) -> str:
     half = most // 2
     ends = (part.decode("utf-8", "ignore") for part in (data[:half], data[-half:]))
     return f"\n[... {len(data) - 2 * half:,} bytes left out ...]\n".join(ends)
-
-
-def _size(turns: Iterable[AgentTurn]) -> int:
-    return len(json.dumps([asdict(turn) for turn in turns]))
 
 
 def sent_to_model(body: object) -> Iterator[tuple[str, str]]:

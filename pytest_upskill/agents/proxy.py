@@ -183,7 +183,7 @@ class Proxy:
             completion = await self.upstream.exchange(
                 self.request, route, sent.content, agent.headers, receive
             )
-            await agent.end()
+            await agent.send(h11.EndOfMessage())
         except Exception as error:  # noqa: BLE001  the host's, or a mistake of ours
             billable = not isinstance(error, ProviderError) or error.billable
             await self._fail(error, agent)
@@ -230,7 +230,7 @@ class Proxy:
             data += chunk
             if len(data) > MAX_REPLY:
                 raise ValueError(f"the reply is larger than {MAX_REPLY >> 20} MiB")
-            await agent.send(chunk)
+            await agent.send(h11.Data(data=chunk))
         return bytes(data)
 
     async def _fail(self, error: Exception, agent: AgentRequest) -> None:
@@ -319,15 +319,7 @@ class AgentRequest:
         """Send the head of the response, whose body follows in chunks."""
         self._has_response = True
         headers = [("content-type", content_type), ("connection", "close")]
-        await self._write(h11.Response(status_code=status, headers=headers))
-
-    async def send(self, data: bytes) -> None:
-        """Send a part of the body."""
-        await self._write(h11.Data(data=data))
-
-    async def end(self) -> None:
-        """End the body."""
-        await self._write(h11.EndOfMessage())
+        await self.send(h11.Response(status_code=status, headers=headers))
 
     async def fail(self, status: int, message: str) -> None:
         """Respond with an error that clients of every format read, or cut off a begun response."""
@@ -337,10 +329,11 @@ class AgentRequest:
         error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
         await self.begin(status, "application/json")
         if self.method != "HEAD":
-            await self.send(json.dumps({"type": "error", "error": error}).encode())
-        await self.end()
+            body = json.dumps({"type": "error", "error": error}).encode()
+            await self.send(h11.Data(data=body))
+        await self.send(h11.EndOfMessage())
 
-    async def _write(self, event: Any) -> None:
+    async def send(self, event: Any) -> None:
         """Send a part of the response, unless the agent has gone or reads no more."""
         if self._has_gone:
             return

@@ -45,13 +45,6 @@ DEVICES = ("/dev/random", "/dev/urandom", "/dev/zero")
 """Devices that every program may read."""
 _TOOLS = ("rg",)
 """Programs of agents that people install outside the system's folders."""
-_NAMESPACES = (
-    "--unshare-ipc",
-    "--unshare-pid",
-    "--unshare-net",
-    "--unshare-uts",
-    "--unshare-cgroup-try",
-)
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _CAPABILITIES = {"CAP_DAC_OVERRIDE": 1, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8}
 """Capabilities that the command needs inside the sandbox, with their numbers."""
@@ -106,8 +99,9 @@ def bubblewrap(*, own_user: bool) -> list[str]:
     Args:
         own_user: Whether the program is run by the command from `own_user_command`.
     """
-    command = [shutil.which("bwrap") or "bwrap", *_NAMESPACES, "--die-with-parent"]
-    command += ["--cap-drop", "ALL"]
+    command = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--cap-drop", "ALL"]
+    command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    command.append("--unshare-cgroup-try")
     if not own_user:
         return [*command, "--unshare-user-try"]
     # Not in a user namespace: its only user would be root to the kernel.
