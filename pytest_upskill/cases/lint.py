@@ -74,7 +74,7 @@ def _echoes(case: Case) -> Iterator[Problem]:
     echoed = [
         check
         for check in case.checks
-        if isinstance(check, TextCheck) and check.wanted and not check.is_negative
+        if isinstance(check, TextCheck) and check.demands_text
         if _holds(check, case.input) and not _holds(check, "")
     ]
     tells_nothing = all(
@@ -95,7 +95,7 @@ def _checks(case: Case) -> Iterator[str]:
     forbidden = [check for check in case.checks if isinstance(check, NotContains)]
     for check in case.checks:
         match check:
-            case TextCheck() if check.wanted and not check.is_negative and _holds(check, ""):
+            case TextCheck() if check.demands_text and _holds(check, ""):
                 yield f"{_describe(check)} can never fail: it passes even for an empty answer"
             case NotContains() if not check.text.strip():
                 yield f"{_describe(check)} can hardly ever pass: it forbids spaces"

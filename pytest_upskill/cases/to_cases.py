@@ -27,7 +27,7 @@ from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.text import Contains, ContainsAny, Regex, TextCheck
+from pytest_upskill.checks.text import TextCheck
 from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
@@ -272,7 +272,7 @@ def _is_met(prompt: str, check: AnyCheck) -> bool:
     inner = check.check if isinstance(check, InFile) else check
     if isinstance(inner, ToolCalled):
         return not inner.least
-    if isinstance(check, Contains | ContainsAny | Regex):
+    if isinstance(check, TextCheck) and check.demands_text:
         with suppress(CheckError):
             return check.check(prompt).passed
     return isinstance(inner, TextCheck) and inner.is_negative

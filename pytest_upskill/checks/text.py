@@ -57,6 +57,11 @@ class TextCheck(Check):
         """The texts or patterns that it looks for."""
         return ()
 
+    @property
+    def demands_text(self) -> bool:
+        """Whether an answer without any of `wanted` fails."""
+        return bool(self.wanted) and not self.is_negative
+
     def check(self, text: str) -> CheckResult:
         """Check an answer.
 

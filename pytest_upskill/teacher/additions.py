@@ -14,7 +14,7 @@ from contextlib import suppress
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks
-from pytest_upskill.checks.text import Contains, ContainsAny, Regex
+from pytest_upskill.checks.text import TextCheck
 
 WORDS = 8
 """So many words in a row are the same in two texts only if one copies the other."""
@@ -140,7 +140,7 @@ def marked_diff(old: str, new: str, cases: Sequence[Case]) -> Iterator[str]:
 
 def _reveals_check(line: str, case: Case, old: str) -> bool:
     """Return whether a line says what a check of a case looks for, and the old text does not."""
-    texts = [check for check in case.checks if isinstance(check, Contains | ContainsAny | Regex)]
+    texts = [each for each in case.checks if isinstance(each, TextCheck) and each.demands_text]
     with suppress(CheckError):
         return any(each.check(line).passed and not each.check(old).passed for each in texts)
     return False
