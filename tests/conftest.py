@@ -28,6 +28,8 @@ WriteSkill = Callable[..., Path]
 FACT = "The retry budget of the billing service is 37 attempts.\n"
 QUESTION = "What is the retry budget of the billing service?"
 
+OF_CI = ("GITHUB_", "CI_MERGE_REQUEST_", "CHANGE_TARGET")
+"""How variables begin in which CI systems tell about a pull request."""
 
 UNTESTED_PLUGINS = ("-p", "no:anyio", "-p", "no:hypothesispytest")
 """Leaves out plugins of anyio, which comes with the SDKs, and of hypothesis: slow, and not ours."""
@@ -56,7 +58,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
     keys = {key for host in HOSTS for key in host.keys}
     for name in list(os.environ):
-        if name in keys or name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", "GITHUB_")):
+        if name in keys or name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", *OF_CI)):
             monkeypatch.delenv(name)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

@@ -15,6 +15,11 @@ _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TA
 _DEFAULT_BRANCHES = ("HEAD", "main", "master")
 
 
+def targets_of_request(environ: Mapping[str, str]) -> list[str]:
+    """Return the branch that a CI system wants to merge a pull request into; nothing elsewhere."""
+    return [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
+
+
 def changed_recordings(
     cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
 ) -> list[str]:
@@ -31,7 +36,6 @@ def changed_recordings(
     """
     if not cache.folder.is_dir():
         return []
-    targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
     defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
     # Where git cannot tell, it says so below.
     with suppress(git.GitError):
@@ -39,7 +43,7 @@ def changed_recordings(
             # Without a remote there is no branch to compare with, only uncommitted changes.
             defaults = ["HEAD"]
     problem = ""
-    for ref in (*filter(None, refs), *targets, *defaults):
+    for ref in (*filter(None, refs), *targets_of_request(environ), *defaults):
         try:
             commit = git.merge_base(cache.folder, ref)
             if not git.is_changed(commit, cache.folder):

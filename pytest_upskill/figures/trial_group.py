@@ -60,6 +60,11 @@ class TrialGroup:
     """Labels of answers that apply to this cell; None without a labels file."""
 
     @property
+    def history_clause(self) -> str:
+        """What follows the reason of a failed case where there is no comparison."""
+        return f"; its skill: {self.history}" if self.history else ""
+
+    @property
     def key(self) -> CellKey:
         """What tells it from the other cells of a session."""
         return CellKey(self.path, self.skill, self.model, self.chooses)

@@ -24,7 +24,7 @@ _LONGEST = 1000
 _ERROR = "::error title=pytest-upskill::"
 _WARNING = "::warning title=pytest-upskill::"
 
-_PLACE = re.compile(r"[^:]*:(\d+):")
+_PLACE = re.compile(r"([^:]*):(\d+):")
 """With what a message about a file begins: path and line."""
 
 
@@ -70,12 +70,14 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
         record = getattr(report, "upskill", report)
         if record is not None:  # a case
             chooses = record is not report and record.key.chooses and report.when == "call"
-            lines = [*lines[:1], *([f"next: {DESCRIBE}"] if chooses else [])]
+            past = record.cell.history_clause if record is not report else ""
+            lines = [f"{lines[0]}{past}", *([f"next: {DESCRIBE}"] if chooses else [])]
         elif (skill := file.with_name("SKILL.md")).is_file():
             file = skill
         message = "%0A".join(map(_escaped, lines))
         if line is None and (place := _PLACE.match(lines[0])):  # a file that cannot be read
-            line = int(place[1]) - 1
+            named, line = reporter.config.invocation_params.dir / place[1], int(place[2]) - 1
+            file = named if named.is_file() else file
         yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
 
 

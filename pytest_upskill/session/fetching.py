@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.batches import may_have_batches
+from pytest_upskill.answers.changed_recordings import targets_of_request
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Service
@@ -59,7 +60,10 @@ def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     """Return the command line of this session, changed so that it records, without reports."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
-    return command if replaced else f"{command} --upskill-cache auto"
+    # CI replays what a merge would give, where other skills may have other descriptions.
+    targets = targets_of_request(os.environ)
+    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in targets]
+    return " && ".join([*merges, command if replaced else f"{command} --upskill-cache auto"])
 
 
 class Fetching:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
     *("_misnamed", "_hints", "_visited", "_unchanged", "_folders"),
-    *("nothing_changed", "deselected"),
+    *("nothing_changed", "deselected", "_deselected_cases"),
 )
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -46,6 +46,8 @@ _NAMES_OF_CASES = re.compile(
     re.IGNORECASE,
 )
 """What the name of a file, or of one of the two folders above, may have in common with cases."""
+_NAMED = 10
+"""How many skills, files or cases a line names."""
 _MOST_READ = 1000
 """How many files are searched for cases that nobody has asked for."""
 _MOST_PATTERNS = 3
@@ -84,6 +86,8 @@ class Selection:
         """Case files that were collected."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
+        self._deselected_cases: set[str] = set()
+        """Cases that -k, -m and their like left out, which pytest's settings may contain."""
         self._broken_files = 0
 
     @pytest.hookimpl(wrapper=True)
@@ -156,15 +160,18 @@ class Selection:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
         if unchanged:
             self._config.hook.pytest_deselected(items=[*unchanged])
+            self._deselected_cases.clear()
             items[:] = [item for item in items if item not in unchanged]
             ran = {item.trial.skill.folder for item in items if isinstance(item, TrialItem)}
             left_out = {item.trial.skill.folder for item in unchanged} - ran
             self._unchanged = {*map(str, left_out)}
             self.nothing_changed = "" if items or self._broken_files else self._left_out
 
-    def pytest_deselected(self) -> None:
-        """Record that items were collected and deselected."""
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Record that items were collected and deselected, and their cases."""
         self.deselected = True
+        trials = (item.trial for item in items if isinstance(item, TrialItem))
+        self._deselected_cases |= {f"{trial.skill.name}::{trial.case.id}" for trial in trials}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Run the other files if only case files are broken: none depends on another."""
@@ -265,10 +272,11 @@ class Selection:
             (skills, "deleted or moved away since {}: no trial is left"),
             (self._lost_files(), "deleted or moved since {}: see that no case is lost"),
             (missed, "changed since {}, but pytest does not collect it"),
+            (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
         ):
             if places:
                 was = agreeing("was", len(places))
-                yield safe_line(f"{listed(places)} {was} {what.format(self.since)}")
+                yield safe_line(f"{listed(places, _NAMED)} {was} {what.format(self.since)}")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request that have no cases, with the reason."""

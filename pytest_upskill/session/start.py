@@ -198,6 +198,8 @@ class Reporting:
             if not self._was_interrupted:
                 session.exitstatus = exit_code.EXIT_CODES[exit_code.outcome(self._report)]
             is_written &= self._files.write(self._report, exitstatus)
+        elif exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._selection.nothing_changed:
+            session.exitstatus = pytest.ExitCode.OK
         if not is_written:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 

@@ -47,6 +47,29 @@ def test_a_file_that_cannot_be_read_is_marked(run_once: Run, write_skill: WriteS
     assert line.startswith("::error file=skills/billing/skill_meta.json,line=2,")
 
 
+def test_a_skill_that_cannot_be_read_is_marked_itself(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill() / "SKILL.md").write_text("---\nname: billing\n---\nText.\n", "utf-8")
+
+    (line,) = marks_of(run_once("--upskill-models=offline", "skills"))
+
+    assert line.startswith("::error file=skills/billing/SKILL.md,line=1,")
+
+
+@pytest.mark.needs("git")
+def test_a_failed_case_of_an_unchanged_skill_says_that_it_is_unchanged(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill({"id": "size", "input": "How long?", "expected": {"contains": "zebra"}})
+    commit_all(pytester.path)
+
+    result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
+
+    (line,) = marks_of(result)
+    assert "; its skill: unchanged since main (" in line
+
+
 def test_paths_are_those_of_the_repository(
     run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,14 +116,16 @@ def test_removed_and_changed_cases_are_in_the_title_and_get_no_tick(
 
 @pytest.mark.usefixtures("skill")
 def test_a_replay_without_recordings_says_how_to_make_them_and_who(
-    run_once: Run, model: str
+    run_once: Run, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
     run_once("--upskill-models", model, "--upskill-cache=replay", *REPORTS, "skills")
 
     for page in pages():
         assert "2 trials not recorded: no recording in " in page
         assert f"--upskill-models {model} --upskill-cache=auto skills" in page
-        assert "record it (without a key, a maintainer does): pytest" in page
+        record = "record it (without a key, a maintainer does): "
+        assert f"{record}git fetch && git merge origin/main && pytest" in page
 
 
 def test_a_case_that_only_a_judge_could_decide_says_how_to_name_one(

@@ -44,8 +44,11 @@ def test_only_the_skill_that_changed_is_run(repository: Path, run: Run) -> None:
 
 
 @pytest.mark.usefixtures("repository")
-def test_a_branch_that_changed_no_skill_is_green_and_says_so(run: Run) -> None:
-    result = run(*ARGS)
+@pytest.mark.parametrize("dry", [(), ("--upskill-dry-run",)])
+def test_a_branch_that_changed_no_skill_is_green_and_says_so(
+    run: Run, dry: tuple[str, ...]
+) -> None:
+    result = run(*ARGS, *dry)
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(

@@ -34,7 +34,7 @@ def said(result: pytest.RunResult, line: str) -> None:
     page = Path("r.md").read_text("utf-8")
     _, title, *_ = page.splitlines()
     assert "\u2705" not in title
-    assert "some of what changed has no trial" in title
+    assert "some of what changed may not be measured" in title
     assert line.partition(" ")[0] in page
 
 
@@ -70,6 +70,17 @@ def test_a_changed_skill_is_kept_from_pytest(branch: Path, run_once: Run, way: s
     shutil.move(branch, branch.parent / "build" / "billing")
 
     said(run_once(*ARGS), "skills/billing was deleted or moved away since main: no trial is left")
+
+
+def test_a_branch_deselects_a_case_by_its_settings(
+    branch: Path, run: Run, pytester: pytest.Pytester
+) -> None:
+    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    pytester.makeini('[pytest]\naddopts = -k "not b["\n')
+
+    result = run(*ARGS, "--upskill-changed-since=main")
+
+    said(result, "billing::b was deselected, as by -k or -m, and so not measured")
 
 
 def test_a_renamed_skill_with_its_cases_lost_none(branch: Path, run_once: Run) -> None:

@@ -91,6 +91,8 @@ def test_the_readmes_workflow_runs_commands_that_work(
 ) -> None:
     monkeypatch.setenv("BASE", "main")
     _commit_on_main(folder)
+    skill = folder / "skills" / "git-commit-messages" / "SKILL.md"
+    skill.write_text(f"{skill.read_text('utf-8')}\nOne more line.\n", "utf-8")
     (workflow,) = (fence for fence in fences(README) if fence.language == "yaml")
 
     for line in _run_lines(yaml.safe_load(workflow.text)):
@@ -157,8 +159,8 @@ def test_every_key_of_the_case_file_is_shown() -> None:
 def test_the_page_of_commands_names_every_command_and_every_report() -> None:
     page = (CHECKOUT / "docs" / "commands.md").read_text("utf-8")
 
-    assert [name for name in COMMANDS if f"`{name}`" not in page] == []
-    assert [name for name in REPORTS if f"`--{name}`" not in page] == []
+    assert [name for name in COMMANDS if f"`{name}`" not in page] == [], "docs/commands.md"
+    assert [name for name in REPORTS if f"`--{name}`" not in page] == [], "docs/commands.md"
 
 
 def test_the_reference_names_every_option_ini_key_and_hook(run_once: Run) -> None:

@@ -226,7 +226,8 @@ def test_a_change_from_a_fork_is_red_until_a_maintainer_records_its_answers(
     code, said = run(WORKFLOWS["replay"], project)
 
     assert code == 1
-    assert re.search("maintainer does\\): pytest skills .*--upskill-cache auto", said), said
+    command = "git fetch && git merge origin/main && pytest skills .*--upskill-cache auto"
+    assert re.search(f"maintainer does\\): {command}", said), said
 
     record(project, kept, change.__name__)
     code, said = run(WORKFLOWS["replay"], project)

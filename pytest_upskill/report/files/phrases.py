@@ -105,7 +105,7 @@ def _unmeasured(report: Report) -> Iterator[str]:
     if uncovered := exit_code.without_cases(report):
         yield uncovered
     elif any(session.without_trials for session in report.sessions):
-        yield "some of what changed has no trial"
+        yield "some of what changed may not be measured"
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
     if trials := exit_code.unrecorded_trials(report):
@@ -140,7 +140,8 @@ def failed_case_lines(report: Report) -> Iterator[str]:
     """Yield why each failed case or query failed, and what to do."""
     for gate, trial in report.failed_cases:
         why, *_ = failure(trial).splitlines()
-        yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}: {why}"
+        case = f"{gate.cell.title}::{trial.case} on {gate.cell.model}"
+        yield f"{case}: {why}{gate.cell.history_clause}"
     yield from next_steps(report)
 
 
