@@ -118,13 +118,13 @@ class Comparison:
             "; where that is right, record the baseline again: the same command with "
             "--upskill-baseline-update in place of --upskill-compare"
         )
-        return f"next: {step}{again if self.compared_with == 'baseline' else ''}"
+        return f"{step}{again if self.compared_with == 'baseline' else ''}"
 
     @property
     def remarks(self) -> Iterator[str]:
         """Notes to print below the table."""
         if self.regressed:
-            yield from (self.headline, self.next_step)
+            yield from (self.headline, f"next: {self.next_step}")
         elif (change := self.mean_change) is not None:
             how = ", not clearly worse" if change < 0 else ", not worse"
             told = "" if self.drift or self.undecided else how

@@ -113,7 +113,7 @@ class Gate:
             if not cell.chooses:
                 lines = [f"against no skill: {_lift_sentence(cell.lift)}"]
                 lines += [_JUDGED_PAST] if cell.lift.judged else []
-            return [*past.worse_lines, *lines, past.next_step]
+            return [*past.worse_lines, *lines, f"next: {past.next_step}"]
         if self.outcome != "failed":
             return lines
         lost_cases = cell.case_changes and cell.case_changes in self.text

@@ -11,6 +11,7 @@ from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.triggers import DESCRIBE
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import Report
+from pytest_upskill.session.results import TrialRecord
 
 _SAME = "pytest_github_actions_annotate_failures"
 """A plugin that annotates every failed test."""
@@ -67,17 +68,19 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
         lines = str(report.longrepr).strip().splitlines() or [""]
         path, line, _ = report.location or (report.nodeid, None, "")
         file = reporter.config.rootpath / path
-        record = getattr(report, "upskill", report)
-        if record is not None:  # a case
-            chooses = record is not report and record.key.chooses and report.when == "call"
-            past = record.cell.history_clause if record is not report else ""
-            lines = [f"{lines[0]}{past}", *([f"next: {DESCRIBE}"] if chooses else [])]
-        elif (skill := file.with_name("SKILL.md")).is_file():
+        record: TrialRecord | None = getattr(report, "upskill", None)
+        if record is not None:
+            chooses = record.key.chooses and report.when == "call"
+            lines[0] += record.cell.history_clause
+            lines[1:] = [f"next: {DESCRIBE}"] if chooses else []
+        elif not hasattr(report, "upskill"):  # a file that cannot be read
+            del lines[1:]
+            if place := _PLACE.match(lines[0]):
+                named, line = reporter.config.invocation_params.dir / place[1], int(place[2]) - 1
+                file = named if named.is_file() else file
+        elif (skill := file.with_name("SKILL.md")).is_file():  # a gate
             file = skill
         message = "%0A".join(map(_escaped, lines))
-        if line is None and (place := _PLACE.match(lines[0])):  # a file that cannot be read
-            named, line = reporter.config.invocation_params.dir / place[1], int(place[2]) - 1
-            file = named if named.is_file() else file
         yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
 
 

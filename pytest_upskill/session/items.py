@@ -123,14 +123,14 @@ class TrialItem(ItemOutsidePackages):
         if not runs_tests(self.config):
             return
         if skip := evaluate_skip_marks(self):  # where pytest's plugin for it is disabled
-            raise pytest.skip.Exception(skip.reason, _use_item_location=True)
+            raise _skipped_at_its_line(skip.reason)
         answers = self.config.stash[ANSWERS](self.key)
         for answer in answers:
             if answer.why_not_sent:
-                raise pytest.skip.Exception(safe_line(answer.why_not_sent), _use_item_location=True)
+                raise _skipped_at_its_line(safe_line(answer.why_not_sent))
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         if not self.result.planned:
-            raise pytest.skip.Exception(UNDECIDABLE, _use_item_location=True)
+            raise _skipped_at_its_line(UNDECIDABLE)
         self.user_properties[:] = trial_properties(self.result)
         # A replay must contain every run, even one that could not change the result.
         replay = self.config.stash[SETTINGS].cache_mode == "replay"
@@ -145,7 +145,7 @@ class TrialItem(ItemOutsidePackages):
         if self.result.decides and self.result.left_open:
             passes, runs = self.result.passes, counted(len(self.result.runs), "run")
             why = f"{passes} of {runs} passed, and --upskill-early-stop requested no more"
-            raise pytest.skip.Exception(why, _use_item_location=True)
+            raise _skipped_at_its_line(why)
 
     def _not_quoted(self, result: TrialResult) -> Iterator[str]:
         """Yield that the skill has what a check looks for, where ``offline`` did not quote it."""
@@ -205,6 +205,11 @@ class TrialItem(ItemOutsidePackages):
         """The cell that the trial belongs to."""
         trial = self.trial
         return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
+
+
+def _skipped_at_its_line(reason: str) -> BaseException:
+    """Return what skips an item at the line of its case; pytest's own would name a line here."""
+    return pytest.skip.Exception(reason, _use_item_location=True)
 
 
 def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:

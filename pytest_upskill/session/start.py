@@ -14,12 +14,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
+from pytest_upskill.figures.baseline import (
+    BaselineError,
+    Baselines,
+    Update,
+    read_baselines,
+    update_baseline,
+)
 from pytest_upskill.figures.gate import Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
@@ -120,12 +126,12 @@ class Reporting:
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
-        self._baselines = self._settings.project / STATE / "baselines"
-        self._old = None
+        self._baseline_folder = self._settings.project / STATE / "baselines"
+        self._baselines: Baselines | None = None
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
             try:
-                self._old = read_baselines(self._baselines, models)
+                self._baselines = read_baselines(self._baseline_folder, models)
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
@@ -155,14 +161,19 @@ class Reporting:
             if self._answers is not None:
                 self._answers.stop()
             self._decide(session)
+            if self._runs_tests:
+                self._report_skills_without_cases(session)
+            if self._settings.baseline_update:
+                self._update_baselines()
 
     def _decide(self, session: pytest.Session) -> None:
-        """Decide the gate of every cell, report it as a test, and write baselines."""
+        """Decide the gate of every cell, and report it as a test."""
         settings = self._settings
         cells = self._records.cells(settings)
         # Baselines that are only to be updated decide nothing.
         compared = settings.compare == "baseline"
-        self._gates = decide_gates(cells, settings.thresholds, self._old if compared else None)
+        past = self._baselines if compared else None
+        self._gates = decide_gates(cells, settings.thresholds, past)
         if compared and settings.baseline_update:
             # A run needs no advice to record what it records.
             for index, gate in enumerate(self._gates):
@@ -175,17 +186,23 @@ class Reporting:
             self._terminal.announce_gates()
         for gate in gates:
             report_gate(session, gate)
-        fails = "cases" in settings.fail_on
-        for skill, reason in self._selection.without_cases().items() if self._runs_tests else ():
+
+    def _report_skills_without_cases(self, session: pytest.Session) -> None:
+        """Report each changed skill without cases as a test, which fails where they are to."""
+        outcome: Literal["failed", "skipped"] = (
+            "failed" if "cases" in self._settings.fail_on else "skipped"
+        )
+        for skill, reason in self._selection.without_cases().items():
             nodeid = f"{skill}/SKILL.md::cases"
-            report_as_test(
-                session, nodeid, nodeid, "failed" if fails else "skipped", reason, upskill=None
-            )
-        if settings.baseline_update:
-            self._updates = [
-                update_baseline(gate.cell, self._baselines, regressed=compared and gate.regressed)
-                for gate in self._gates
-            ] or [Update(text="no baseline written: nothing was measured")]
+            report_as_test(session, nodeid, nodeid, outcome, reason, upskill=None)
+
+    def _update_baselines(self) -> None:
+        """Write the baseline of each cell; not that of a skill that became worse than it."""
+        compared = self._settings.compare == "baseline"
+        self._updates = [
+            update_baseline(gate.cell, self._baseline_folder, regressed=compared and gate.regressed)
+            for gate in self._gates
+        ] or [Update(text="no baseline written: nothing was measured")]
 
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
     @pytest.hookimpl(tryfirst=True)

@@ -110,7 +110,7 @@ class Terminal:
         """Print the cost of the answers, and problems with recordings."""
         # As the table: also with -q, which many projects have in their addopts.
         if self._config.get_verbosity() > QUIETEST:
-            self._costs(reporter, gates)
+            self._print_spent(reporter, gates)
             for line in statements_not_graded(gates):
                 write(reporter, line, yellow=True)
         cache = self._resources.cache
@@ -140,14 +140,14 @@ class Terminal:
         if verbosity >= 0:
             write(reporter, legend)
 
-    def _costs(self, reporter: pytest.TerminalReporter, gates: Sequence[Gate]) -> None:
+    def _print_spent(self, reporter: pytest.TerminalReporter, gates: Sequence[Gate]) -> None:
         runs = list(runs_of(gates))
         bill, budget = self._resources.bill, self._resources.budget
-        if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
+        if spent := _spent(bill.answers, [run.completion for run in runs]):
             limit = _default_limit(self._settings, self._resources)
             write(reporter, f"{spent} of {limit}, the limit with agents" if limit else spent)
         judgements = [run.judgement for run in runs if run.judgement]
-        if spent := _cost_summary(bill.judgements, judgements):
+        if spent := _spent(bill.judgements, judgements):
             write(reporter, f"judge: {spent}")
         if budget.assumed and not budget.stopped:
             guess = f"{money(budget.assumed)} assumed for requests of unknown cost"
@@ -215,9 +215,9 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
         yield f"{line}{forecast.to_send} missing, $0"
         return
     paid = [each for each in forecast.models if each.model.is_language_model]
-    line += f"{forecast.to_send} to request{_costs_of(paid)}"
+    line += f"{forecast.to_send} to request{_forecast_costs(paid)}"
     if judged := forecast.judgements:
-        line += f"; up to {judged.answers} to judge{_costs_of([judged])}"
+        line += f"; up to {judged.answers} to judge{_forecast_costs([judged])}"
     if forecast.likely_seconds:
         line += f", in about {duration(forecast.likely_seconds)}"
     if resources.batches.enabled and forecast.to_send:
@@ -226,7 +226,7 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
     yield line
     if settings.dry_run:
         for each in paid if len(paid) > 1 else ():
-            yield f"  {each.model.label}: {each.answers} to request{_costs_of([each])}"
+            yield f"  {each.model.label}: {each.answers} to request{_forecast_costs([each])}"
         for model in forecast.unpriced:
             yield f"upskill: {resources.prices.problem(model)}"
     if limit := _default_limit(settings, resources):
@@ -242,7 +242,7 @@ def _default_limit(settings: Settings, resources: Resources) -> str:
     return money(limit) if limit is not None and settings.max_cost is None else ""
 
 
-def _costs_of(estimates: Sequence[ModelEstimate]) -> str:
+def _forecast_costs(estimates: Sequence[ModelEstimate]) -> str:
     """Return the maximum and the likely cost of requests to models."""
     if not estimates:
         return ""
@@ -253,19 +253,19 @@ def _costs_of(estimates: Sequence[ModelEstimate]) -> str:
     return f", at most {money(max_usd, at_most=True)}, likely {money(likely_usd)}"
 
 
-def _cost_summary(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:
+def _spent(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:
     """Return what this session's requests cost, and what the replayed answers had cost."""
     parts = []
     if requested:
-        parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
+        parts.append(f"requested {counted(len(requested), 'answer')}: {_cost_of(requested)}")
     if replayed := [each for each in completions if each.replayed]:
-        parts.append(f"replayed {counted(len(replayed), 'answer')}: {original(_cost(replayed))}")
+        parts.append(f"replayed {counted(len(replayed), 'answer')}: {original(_cost_of(replayed))}")
     if retried := sum(each.attempts > 1 for each in requested):
         parts.append(f"{counted(retried, 'request')} {agreeing('was', retried)} retried")
     return "; ".join(parts)
 
 
-def _cost(completions: Sequence[Completion]) -> str:
+def _cost_of(completions: Sequence[Completion]) -> str:
     known = [each.cost_usd for each in completions if each.cost_usd is not None]
     unknown = len(completions) - len(known)
     total = money(sum(known) if known else None)
