@@ -179,9 +179,8 @@ class Proxy:
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            receive = partial(self._receive, agent)
             completion = await self.upstream.exchange(
-                self.request, route, sent.content, agent.headers, receive
+                self.request, route, sent.content, agent.headers, partial(self._receive, agent)
             )
             await agent.send(h11.EndOfMessage())
         except Exception as error:  # noqa: BLE001  the host's, or a mistake of ours
@@ -212,10 +211,9 @@ class Proxy:
         # Agents offer tools, except in a side question, such as one for a title.
         in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
-        prompt_tokens = request_filter.max_prompt_tokens(wire, content)
         if in_conversation:
             self.exchanges.note_request([*sent_to_model(body)])
-        return _Sent(content, prompt_tokens, in_conversation)
+        return _Sent(content, request_filter.max_prompt_tokens(wire, content), in_conversation)
 
     async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> bytes:
         """Read a reply, and pass it to the agent while it arrives.
@@ -329,8 +327,7 @@ class AgentRequest:
         error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
         await self.begin(status, "application/json")
         if self.method != "HEAD":
-            body = json.dumps({"type": "error", "error": error}).encode()
-            await self.send(h11.Data(data=body))
+            await self.send(h11.Data(data=json.dumps({"type": "error", "error": error}).encode()))
         await self.send(h11.EndOfMessage())
 
     async def send(self, event: Any) -> None:

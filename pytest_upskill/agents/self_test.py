@@ -104,8 +104,7 @@ def _message_events(model: str, call: Mapping[str, Any] | None, text: str) -> It
     yield {"type": "content_block_start", "index": 0, "content_block": block}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
     yield {"type": "content_block_stop", "index": 0}
-    reason = "end_turn" if call is None else "tool_use"
-    end = {"stop_reason": reason, "stop_sequence": None}
+    end = {"stop_reason": "end_turn" if call is None else "tool_use", "stop_sequence": None}
     yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}}
     yield {"type": "message_stop"}
 

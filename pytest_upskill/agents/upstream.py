@@ -99,8 +99,7 @@ class Upstream:
         headers = self._headers(agent_headers)
         built = self._http.build_request("POST", url, content=content, headers=headers)
         call = Call(model=request.model, endpoint=self.endpoint)
-        send_once = partial(self._exchange_once, call, built, receive)
-        return await self.retries.send(request, send_once)
+        return await self.retries.send(request, partial(self._exchange_once, call, built, receive))
 
     def _completion(self, call: Call, reply: bytes) -> Completion:
         """Return the completion in a reply.
@@ -156,8 +155,7 @@ class Upstream:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             defect = f"{label}: malformed reply ({type(error).__name__})"
             raise ProviderError(defect, status=HTTPStatus.OK) from None
-        headers = call.headers(response)
-        raise call.http_error(response.status_code, self.redact(error_body), headers)
+        raise call.http_error(response.status_code, self.redact(error_body), call.headers(response))
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and the agent's version and allowed betas."""

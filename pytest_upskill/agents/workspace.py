@@ -279,8 +279,7 @@ def read_left(folder: Path) -> Left:
     names: dict[bool, list[str]] = {False: [], True: []}
     for entry in entries_below(str(folder)):
         name = Path(entry.path).relative_to(folder).as_posix()
-        listed = names[is_of_git(name)]
-        listed.append("" if entry.is_dir(follow_symlinks=False) else name)
+        names[is_of_git(name)].append("" if entry.is_dir(follow_symlinks=False) else name)
         if len(names[False]) > _MAX_ENTRIES:
             raise TooMuchLeft(f"it left more than {_MAX_ENTRIES:,} entries in the workspace")
     left_out: list[str] = []

@@ -315,8 +315,7 @@ class BatchClient:
 
     async def _collect_left(self, file: Path, note: LeftBatch, model: Model) -> None:
         """Collect a batch of an earlier session, once it has ended, or cancel it."""
-        loop = asyncio.get_running_loop()
-        outcomes = {name: loop.create_future() for name in note.items}
+        outcomes = {name: asyncio.get_running_loop().create_future() for name in note.items}
         self._left |= {note.items[name]: outcome for name, outcome in outcomes.items()}
         results: Mapping[str, Completion | ProviderError] | None = None
         try:

@@ -270,8 +270,7 @@ class _Recordings:
 
 def _kinds(fields: Mapping[str, Any]) -> list[str]:
     """Return what recorded answers of similar length have in common, the most similar first."""
-    names = ("agent", "catalogue", "tools", "turns", "skill")
-    given = [name for name in names if fields.get(name)]
+    given = [name for name in ("agent", "catalogue", "tools", "turns", "skill") if fields.get(name)]
     of_arm = fields.get("model"), fields.get("frame"), given
     return [repr((*of_arm, fields.get("user"))), repr(of_arm)]
 

@@ -63,8 +63,7 @@ class InFlight:
         """Return the seconds since the start of each activity of a kind that is in progress."""
         now = self._clock()
         # A copy is one operation; the values could change while they are read.
-        activities = self._activities.copy().values()
-        return [now - began for each, began in activities if each == kind]
+        return [now - began for each, began in self._activities.copy().values() if each == kind]
 
     def pauses(self) -> dict[tuple[str, str], float]:
         """Return the seconds until the first wait ends for each host and reason."""

@@ -213,9 +213,8 @@ class Cache:
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
-        if self.mode not in {"auto", "replay"}:
-            return None
-        if (found := self._recorded(request, url)) is None:
+        found = self._recorded(request, url) if self.mode in {"auto", "replay"} else None
+        if found is None:
             return None
         recording, completion = found
         self._note_replacements(recording, completion.agent_run, request.model, url)

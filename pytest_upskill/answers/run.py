@@ -84,8 +84,7 @@ class Runs:
         if trial.judge is None or answer.error or not trial.case.judge_checks:
             return answer
         with self._activity.doing(JUDGING):
-            judged = self._judgements.judge(trial, trial.judge, answer, f"{JUDGEMENT}{subject}")
-            return await judged
+            return await self._judgements.judge(trial, trial.judge, answer, f"{JUDGEMENT}{subject}")
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.
@@ -197,8 +196,7 @@ class Builds:
         digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
         key = str(trial.skill.case_file), trial.case.id, digest
         if key not in self._tasks:
-            decided = self._decide(checks, completion.text, left)
-            self._tasks[key] = asyncio.create_task(decided)
+            self._tasks[key] = asyncio.create_task(self._decide(checks, completion.text, left))
         try:
             return Answer(completion=completion, sandboxed=await self._tasks[key])
         except CheckError as error:

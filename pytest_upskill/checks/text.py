@@ -173,8 +173,7 @@ class NotContains(OfText):
         start = folded.find(self.text.casefold())
         if start < 0:
             return passed(self.name, f" {quoted(self.text)}: not in the answer")
-        place = excerpt(text, start, folded)
-        return failed(self.name, f" {quoted(self.text)}: found in {place}")
+        return failed(self.name, f" {quoted(self.text)}: found in {excerpt(text, start, folded)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,8 +253,7 @@ class NotRegex(OfPattern):
         start = call_untrusted(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
         if start is None:
             return passed(self.name, f" {quoted(self.pattern)}: not found")
-        place = excerpt(text, start)
-        return failed(self.name, f" {quoted(self.pattern)}: found in {place}")
+        return failed(self.name, f" {quoted(self.pattern)}: found in {excerpt(text, start)}")
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -46,8 +46,7 @@ def _run(options: argparse.Namespace) -> int:
                 write(merged, kind, Path(file))
     except (ReportError, BaselineError) as error:
         raise CommandError(str(error)) from None
-    problems = write_for_github(merged, os.environ)
-    say(*_report_lines(merged), *problems)
+    say(*_report_lines(merged), *write_for_github(merged, os.environ))
     return EXIT_CODES[outcome(merged)]
 
 

@@ -96,8 +96,7 @@ def _run_in_session(
     def run_in_workplace(
         workplace: Workplace, models: tuple[Model, ...], teacher: Model, state: Path
     ) -> int:
-        at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
-        terminal = sys.stdin if at_terminal else None
+        terminal = sys.stdin if sys.stdin.isatty() and sys.stderr.isatty() else None
         engine = Engine(
             workplace=workplace,
             state=state,

@@ -122,11 +122,10 @@ def read_chat_message(message: Mapping[str, Any]) -> Content:
     # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
     fields = (message.get("reasoning_content"), message.get("reasoning"))
     reasoning = next((text for text in fields if isinstance(text, str) and text), "")
-    calls = message.get("tool_calls") or ()
     return Content(
         text=blocks.text,
         reasoning="\n\n".join(filter(None, (reasoning, blocks.reasoning))),
-        tool_calls=(*blocks.tool_calls, *map(_read_call, calls)),
+        tool_calls=(*blocks.tool_calls, *map(_read_call, message.get("tool_calls") or ())),
         refusal=message.get("refusal") or blocks.refusal,
     )
 

@@ -122,12 +122,10 @@ def _choose_skill(request: Request) -> Completion:
     skills = _catalogue(request.skill)
     if not skills:
         raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
-    question = _stems(request.user)
-    best = _best_passages(skills, question)
-    calls = (ToolCall(name="skill", arguments={"name": best[0].text}),) if best else ()
+    best = _best_passages(skills, _stems(request.user))
     return Completion(
         text="" if best else NO_SKILL,
-        tool_calls=calls,
+        tool_calls=(ToolCall(name="skill", arguments={"name": best[0].text}),) if best else (),
         input_tokens=_tokens(request.system + request.user),
         output_tokens=_tokens(best[0].text if best else NO_SKILL),
         served_model="offline",

@@ -50,8 +50,7 @@ class OpenAIClient(SdkClient):
 
         is_azure = endpoint.client == "AsyncAzureOpenAI"
         general = partial(openai.AsyncOpenAI, base_url=endpoint.url)
-        make = _azure(openai, endpoint) if is_azure else general
-        super().__init__(endpoint, openai, make)
+        super().__init__(endpoint, openai, _azure(openai, endpoint) if is_azure else general)
         self._dialects: dict[Model, Dialect] = {}
         self._first_ended: dict[Model, asyncio.Event] = {}
         """For each model, an event that is set once its first request has ended."""

@@ -73,8 +73,7 @@ def _first_thought(text: str) -> tuple[str, str] | None:
     for pattern in _THOUGHTS:
         if match := pattern.match(text):
             return match["thought"].strip(), text[match.end() :]
-    closings = (match for match in _CLOSING.finditer(text) if match["unquoted"])
-    closing = next(closings, None)
+    closing = next((match for match in _CLOSING.finditer(text) if match["unquoted"]), None)
     if closing is None or _OPENING.search(text, 0, closing.start()):
         return None
     return text[: closing.start()].strip(), text[closing.end() :]

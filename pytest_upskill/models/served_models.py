@@ -56,8 +56,7 @@ def _fetch_list(endpoint: Endpoint) -> list[Mapping[str, Any]]:
             body += chunk
             if len(body) > _MAX_BYTES:
                 return []
-    entries = json.loads(bytes(body))["data"]
-    return [entry for entry in entries if isinstance(entry, Mapping)]
+    return [entry for entry in json.loads(bytes(body))["data"] if isinstance(entry, Mapping)]
 
 
 def _describe(entries: list[Mapping[str, Any]], name: str) -> str:

@@ -37,10 +37,9 @@ def outcome(report: Report) -> Outcome:
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
-    measured = report.gates or report.unmeasured_skills
     others = any(session.other_tests or session.nothing_changed for session in report.sessions)
     # Where no test ran, there should have been some, unless no skill changed.
-    return "passed" if measured or others else "empty"
+    return "passed" if report.gates or report.unmeasured_skills or others else "empty"
 
 
 def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
@@ -50,8 +49,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         report: The report.
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
-    measured = any(trial.planned for trial in report.trials)
-    if not measured and (why := _why_nothing(report)):
+    if not any(trial.planned for trial in report.trials) and (why := _why_nothing(report)):
         yield f"nothing was measured: {why}"
     elif missed := report.missed_changes:
         names = listed([each.skill for each in missed])

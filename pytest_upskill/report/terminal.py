@@ -91,10 +91,9 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 def _lines_of_row(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a row; a name that is too long gets its own line and is never cut."""
     name, *rest = row[: len(widths)]
-    indent = len(name) - len(name.lstrip())
     if not rest or columns(name) > widths[0]:
         yield name
-        name = " " * indent
+        name = " " * (len(name) - len(name.lstrip()))
     if rest:
         padding = " " * (widths[0] - columns(name))
         padded = (text.ljust(width) for text, width in zip(rest, widths[1:], strict=True))

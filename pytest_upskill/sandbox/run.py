@@ -264,8 +264,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
             ended = process.poll() is not None
             if usage.is_beyond():
                 return "files", bytes(output)
-            pause_s = 0 if ended else min(left_s, _PAUSE_S, usage.due_in_s)
-            readable = selector.select(pause_s)
+            readable = selector.select(0 if ended else min(left_s, _PAUSE_S, usage.due_in_s))
             chunk = os.read(stdout.fileno(), 1 << 16) if readable else b""
             output += chunk
             if len(output) > limits.output_bytes:

@@ -50,8 +50,7 @@ def eligible_cases(
 
 
 def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator[str]:
-    students = engine.students
-    yield from filter(None, (case.why_not_for([student.label]) for student in students))
+    yield from filter(None, (case.why_not_for([student.label]) for student in engine.students))
     if description and case.trigger is None:
         yield "does not say which skill should be chosen"
     if not description and not case.is_answered:
@@ -120,8 +119,7 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
             old one.
         look: Number of the look at the hold-out, from 1.
     """
-    p_values = [mid_p_tails(cases)[1] for cases in students.values()]
-    smallest = min(holm(p_values), default=1.0)
+    smallest = min(holm([mid_p_tails(cases)[1] for cases in students.values()]), default=1.0)
     level = look_alpha(look, ALPHA)
     worse = tuple(
         name for name, cases in students.items() if significant(regression_test(cases), WORSE)

@@ -157,9 +157,8 @@ class Engine:
         if self.max_answers is not None and self._counted_answers > self.max_answers:
             would = f"{self._counted_answers} answers would be requested"
             raise Stopped(f"--max-answers: {would}, over {self.max_answers}")
-        prices = self.workplace.resources.prices
         # `check_models` has seen that models without a price cost nothing or are limited otherwise.
-        budget = Budget(self._money_left, prices, allow_unpriced=True)
+        budget = Budget(self._money_left, self.workplace.resources.prices, allow_unpriced=True)
         service = Service(
             {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),

@@ -158,8 +158,7 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
     comma = "" if head.endswith("[") else ","
     if b"\r\n" in content:
         added = added.replace("\n", "\r\n")
-    new = f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}"
-    return new.encode()
+    return f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
 
 
 def with_train_marks(content: bytes, train: Collection[str]) -> bytes:

@@ -112,8 +112,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         if entries := work.kept.entries:
             engine.say(*_case_lines(entries))
             change = Change(file=file, old=content, new=files.with_cases(content, entries))
-            applied = apply_changes(engine, "Add them to", [change])
-            work.note(decision="accepted", applied=applied)
+            work.note(decision="accepted", applied=apply_changes(engine, "Add them to", [change]))
 
     return work.run(plan_lines(engine, task), run)
 
@@ -156,8 +155,7 @@ def _chosen_version(work: Work, task: Task) -> str:
     if best is not current:
         work.add("new", best.results)
     elif current.passes == current.runs and not task.is_new:
-        what = "the skill passes every train case: nothing to learn from, add harder cases"
-        raise NotShown(what)
+        raise NotShown("the skill passes every train case: nothing to learn from, add harder cases")
     elif not task.is_new:
         raise NotShown("no candidate passed more train cases, so the hold-out was not used")
     return best.text

@@ -221,8 +221,7 @@ class Work:
         return self.outcome
 
     def _write(self) -> None:
-        answers = self.engine.workplace.resources.bill.answers
-        costs = [answer.cost_usd for answer in answers]
+        costs = [answer.cost_usd for answer in self.engine.workplace.resources.bill.answers]
         known = [cost for cost in costs if cost is not None]
         self.note(
             teacher=self.engine.teacher.resolved,

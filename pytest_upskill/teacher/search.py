@@ -138,14 +138,13 @@ def search(engine: Engine, task: Task) -> tuple[Candidate, Candidate, Sequence[M
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
     for step in range(1, settings.steps + 1):
         best = max(pool, key=lambda candidate: candidate.rank)
-        examples = _examples(best.results, task)
         if best.passes == best.runs:
             break
         # No check, no check's message, and nothing of a held-out case.
         asked = prompt(
             "description" if settings.description else "edits",
             text=best.text,
-            examples=examples,
+            examples=_examples(best.results, task),
             refused=refused,
             size=f"{versions.estimate_tokens(best.text):,}",
             limit=f"{versions.token_limit(best.text):,}",
@@ -203,8 +202,7 @@ def bare_trials(engine: Engine, task: Task) -> list[Trial]:
 
 
 def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
-    purpose = f"candidate {number} on train cases"
-    results = engine.results(train_trials(engine, task, text), purpose)
+    results = engine.results(train_trials(engine, task, text), f"candidate {number} on train cases")
     return Candidate(number=number, text=text, results=results)
 
 

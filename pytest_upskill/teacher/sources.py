@@ -124,8 +124,7 @@ def cut_events(events: Sequence[Event], budget: int) -> str:
     4. What stays keeps its order.
     """
     remaining, kept = budget, dict[int, str]()
-    order = sorted(range(len(events)), key=lambda at: (_RANKS[events[at].kind][0], -at))
-    for at in order:
+    for at in sorted(range(len(events)), key=lambda at: (_RANKS[events[at].kind][0], -at)):
         event = events[at]
         label = "" if event.kind == "text" else f"[{event.kind}] "
         room = min(_RANKS[event.kind][1], remaining - len(label))

@@ -69,8 +69,7 @@ _NOT_RUN = "its commands are not run"
 
 
 def _graders(value: object) -> Draft:
-    has_types = (isinstance(e, dict) and isinstance(e.get("type"), str) for e in as_list(value))
-    if all(has_types):
+    if all(isinstance(e, dict) and isinstance(e.get("type"), str) for e in as_list(value)):
         return GRADERS.read(value)
     raise Flaw(_NOT_RUN, Weight.SKIPPED)
 

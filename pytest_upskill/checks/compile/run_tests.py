@@ -228,8 +228,7 @@ def _is_skip(error: BaseException) -> bool:
 
     import pytest
 
-    skips = pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
-    return isinstance(error, skips)
+    return isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest))
 
 
 def _is_of_answer(error: BaseException | None) -> bool:

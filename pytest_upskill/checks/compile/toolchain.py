@@ -356,10 +356,9 @@ _LEFT_OUT = "its text is left out, as the code may read files that no sandbox hi
 
 def _places(outcome: Outcome, home: Workspace) -> list[str]:
     """Return where the diagnostics of a compiler are in the answer, and nothing else of them."""
-    found = filter(None, map(_PLACE.match, outcome.output.splitlines()))
     lines = [
         f"{place_in_answer(match[1], match[2])}: {match[3].lower()}: {_LEFT_OUT}"
-        for match in found
+        for match in filter(None, map(_PLACE.match, outcome.output.splitlines()))
         if (home.root / "src" / match[1]).is_file()
     ]
     if lines or outcome.succeeded:

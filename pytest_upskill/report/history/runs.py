@@ -266,9 +266,8 @@ def log_run(report: Report, folder: Path) -> Path:
         OSError: The file cannot be written.
     """
     text = _RUN.dump_json(kept_run(report)) + b"\n"
-    date = report.sessions[-1].date
     digest = hashlib.sha256(text).hexdigest()[:_DIGEST]
-    file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
+    file = folder / f"{report.sessions[-1].date:%Y%m%dT%H%M%SZ}-{digest}.json"
     write_file(file, text, mode=0o644)
     return file
 
