@@ -15,9 +15,8 @@ import pytest
 
 from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs import ClaudeCode, Installed
-from pytest_upskill.agents.self_test import Script, streamed_reply
-from pytest_upskill.agents.upstream import Script as ReplyScript
-from pytest_upskill.agents.upstream import Upstream
+from pytest_upskill.agents.self_test import play_script, streamed_reply
+from pytest_upskill.agents.upstream import Script, Upstream
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.answers.progress import InFlight
@@ -102,7 +101,7 @@ class Recorded(Upstream):
         calls = [step for step in steps if not isinstance(step, str)]
         texts = [step for step in steps if isinstance(step, str)]
         made = [{"name": name, "input": dict(given)} for name, given in calls]
-        reply = Script(wire, made, texts[-1] if texts else "Done.")
+        reply = play_script(wire, made, texts[-1] if texts else "Done.")
         self.bodies: list[Mapping[str, Any]] = []
 
         def record(request: httpx2.Request) -> httpx2.Response:
@@ -117,7 +116,7 @@ class Recorded(Upstream):
         return json.dumps(self.bodies[-1]["messages"])
 
 
-def scripted_host(script: ReplyScript) -> dict[str, Any]:
+def scripted_host(script: Script) -> dict[str, Any]:
     """Return the arguments of an upstream whose requests a script answers."""
     return {
         "endpoint": Endpoint(

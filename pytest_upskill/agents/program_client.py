@@ -16,7 +16,7 @@ from functools import partial
 from pytest_upskill.agents.program_sandbox import BASE_URL, ProgramSandbox
 from pytest_upskill.agents.programs import PROGRAMS, Cli, Installed
 from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
+from pytest_upskill.agents.self_test import SKILL, play_script, self_test_problem, self_test_request
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.agents.workspace import AgentWorkspace, NotStartedError, run_agent
 from pytest_upskill.answers.budget import Budget, Reservation, Settle
@@ -131,7 +131,7 @@ class CliClient:
             ProviderError: The program cannot be started.
         """
         cli, host, request = self.cli, self.upstream, self_test_request(request)
-        reply = Script(host.wire, cli.self_test_calls(SKILL))
+        reply = play_script(host.wire, cli.self_test_calls(SKILL))
         script = Upstream(
             host.endpoint, host.wire, timeout=host.timeout, retries=host.retries, script=reply
         )

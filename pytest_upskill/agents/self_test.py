@@ -46,23 +46,19 @@ def self_test_problem(completion: Completion) -> str:
     return "" if completion.text == _DONE else "the agent's last message was not captured"
 
 
-class Script:
-    """The replies of a model that makes calls of tools.
+def play_script(
+    wire: AgentFormat, calls: Sequence[Mapping[str, Any]], text: str = _DONE
+) -> Callable[[httpx2.Request], httpx2.Response]:
+    """Return what replies to requests as a model does that makes calls of tools.
 
     Args:
         wire: The format of its replies.
         calls: The calls of tools to make, one in each reply.
         text: The text of the last reply.
     """
+    left = [*calls]
 
-    def __init__(
-        self, wire: AgentFormat, calls: Sequence[Mapping[str, Any]], text: str = _DONE
-    ) -> None:
-        self._wire = wire
-        self._calls = [*calls]
-        self._text = text
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+    def reply(request: httpx2.Request) -> httpx2.Response:
         """Reply with the next call, or with the text.
 
         Raises:
@@ -71,15 +67,15 @@ class Script:
         body = json.loads(request.content)
         if not (body.get("stream") or request.url.path.endswith(":streamGenerateContent")):
             raise ProviderError("it requests a complete reply instead of a streamed one")
-        call: Mapping[str, Any] | None = None
+        call, said = None, text
         if not body.get("tools"):
-            text = "Self-test"  # the reply to a side question, such as one for a title
-        elif self._calls:
-            call, text = self._calls.pop(0), ""
-        else:
-            text = self._text
-        stream = streamed_reply(self._wire, str(body.get("model")), call, text)
+            said = "Self-test"  # the reply to a side question, such as one for a title
+        elif left:
+            call, said = left.pop(0), ""
+        stream = streamed_reply(wire, str(body.get("model")), call, said)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=stream)
+
+    return reply
 
 
 def streamed_reply(wire: AgentFormat, model: str, call: Mapping[str, Any] | None, text: str) -> str:

@@ -54,7 +54,10 @@ class Runs:
         # Slow to make, and most runs have nothing to build.
         has_builds = any(sandboxed_of(trial.case) for trial in trials)
         self._builds = Builds(resources.compilers(), resources.activity) if has_builds else None
-        self._judgements = _Judgements(source)
+        self._unusable = 0
+        """Number of answers in a row without a usable judgement."""
+        self._given_up = ""
+        """Why the judge is no longer asked."""
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
@@ -84,7 +87,7 @@ class Runs:
         if trial.judge is None or answer.error or not trial.case.judge_checks:
             return answer
         with self._activity.doing(JUDGING):
-            return await self._judgements.judge(trial, trial.judge, answer, f"{JUDGEMENT}{subject}")
+            return await self._judge(trial, trial.judge, answer, f"{JUDGEMENT}{subject}")
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.
@@ -140,6 +143,48 @@ class Runs:
             completions.append(answer.completion)
             step = trigger_trial.next_request(step, answer.completion)
         return _join_steps(trial, completions)
+
+    async def _judge(self, trial: Trial, judge: Model, answer: Answer, subject: str) -> Answer:
+        """Return an answer with the judge's results, or with the reason why there are none.
+
+        A judgement is requested once more if it is unusable. The judge is asked until it gives
+        nothing usable three times in a row.
+
+        Args:
+            trial: Has the statements.
+            judge: The judge.
+            answer: The answer, to which the results are added.
+            subject: What is asked for, in messages and recordings.
+        """
+        # Imported here: most runs have no judge.
+        from pytest_upskill.grading.judge import judge_request, read_judgement
+
+        assert answer.completion is not None
+        statements, text = trial.case.judge_checks, with_changes(answer.completion)
+
+        def is_usable(reply: Completion) -> bool:
+            with suppress(CheckError):
+                return bool(read_judgement(reply, statements, text))
+            return False
+
+        question = request_of(trial, run=0).user
+        asked = judge_request(judge, trial.case, question=question, answer=text)
+        if self._given_up and self._source.load_recorded(asked) is None:
+            return replace(answer, error=f"judge: {self._given_up}")
+        reply = await self._source.answer(asked, subject, is_usable=is_usable, judging=True)
+        if reply.completion is None:
+            error = reply.error and f"judge: {reply.error}"
+            return replace(answer, error=error, why_not_sent=reply.why_not_sent)
+        answer = replace(answer, judgement=reply.completion)
+        try:
+            judged = read_judgement(reply.completion, statements, text)
+        except CheckError as error:
+            self._unusable += 1
+            if self._unusable >= MOST_UNUSABLE:
+                self._given_up = f"{GIVEN_UP}{cause_of(str(error))}"
+            return replace(answer, error=str(error))
+        self._unusable = 0
+        return replace(answer, judged=judged)
 
 
 def recorded_steps(
@@ -217,60 +262,3 @@ class Builds:
     def _run(self, check: Sandboxed, text: str, left: Left) -> tuple[CheckResult, ...]:
         with self._activity.doing(check.name):
             return self._compilers.decide(check, text, left)
-
-
-class _Judgements:
-    """Asks the judge about answers, until it gives nothing usable three times in a row.
-
-    Used on one event loop.
-
-    Args:
-        source: The source of its completions.
-    """
-
-    def __init__(self, source: Completions) -> None:
-        self._source = source
-        self._unusable = 0
-        """Number of answers in a row without a usable judgement."""
-        self._given_up = ""
-
-    async def judge(self, trial: Trial, judge: Model, answer: Answer, subject: str) -> Answer:
-        """Return an answer with the judge's results, or with the reason why there are none.
-
-        A judgement is requested once more if it is unusable.
-
-        Args:
-            trial: Has the statements.
-            judge: The judge.
-            answer: The answer, to which the results are added.
-            subject: What is asked for, in messages and recordings.
-        """
-        # Imported here: most runs have no judge.
-        from pytest_upskill.grading.judge import judge_request, read_judgement
-
-        assert answer.completion is not None
-        statements, text = trial.case.judge_checks, with_changes(answer.completion)
-
-        def is_usable(reply: Completion) -> bool:
-            with suppress(CheckError):
-                return bool(read_judgement(reply, statements, text))
-            return False
-
-        question = request_of(trial, run=0).user
-        asked = judge_request(judge, trial.case, question=question, answer=text)
-        if self._given_up and self._source.load_recorded(asked) is None:
-            return replace(answer, error=f"judge: {self._given_up}")
-        reply = await self._source.answer(asked, subject, is_usable=is_usable, judging=True)
-        if reply.completion is None:
-            error = reply.error and f"judge: {reply.error}"
-            return replace(answer, error=error, why_not_sent=reply.why_not_sent)
-        answer = replace(answer, judgement=reply.completion)
-        try:
-            judged = read_judgement(reply.completion, statements, text)
-        except CheckError as error:
-            self._unusable += 1
-            if self._unusable >= MOST_UNUSABLE:
-                self._given_up = f"{GIVEN_UP}{cause_of(str(error))}"
-            return replace(answer, error=str(error))
-        self._unusable = 0
-        return replace(answer, judged=judged)

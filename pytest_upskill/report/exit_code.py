@@ -60,7 +60,9 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
-    errors = [trial.errors[0] for trial in _unmeasured_trials(report)]
+    # A replay fails without its recordings; otherwise missing runs could make a trial pass or fail.
+    trials = [] if report.is_replay else report.trials
+    errors = [trial.errors[0] for trial in trials if trial.errors and not trial.settled]
     examples = {without_numbers(error): error for error in reversed(errors)}
     causes = Counter(map(without_numbers, errors))
     if causes:
@@ -135,9 +137,3 @@ def _failed_trials(report: Report) -> list[TrialResult]:
 def unrecorded_trials(report: Report) -> list[TrialResult]:
     """Return the trials for which a replay had no recording."""
     return [trial for trial in _failed_trials(report) if not trial.failed]
-
-
-def _unmeasured_trials(report: Report) -> list[TrialResult]:
-    """Return the trials that the missing runs could make pass or fail."""
-    trials = [] if report.is_replay else report.trials
-    return [trial for trial in trials if trial.errors and not trial.settled]

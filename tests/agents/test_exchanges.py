@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.exchanges import Exchanges, sent_to_model
-from pytest_upskill.agents.self_test import Script
+from pytest_upskill.agents.self_test import play_script
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
@@ -169,4 +169,4 @@ def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -
     asked = httpx2.Request("POST", "http://script", content=b'{"model": "m"}')
 
     with pytest.raises(ProviderError, match="a complete reply instead of a streamed one"):
-        Script("responses", [])(asked)
+        play_script("responses", [])(asked)

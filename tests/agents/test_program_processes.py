@@ -21,7 +21,7 @@ import pytest
 from pytest_upskill.agents.programs import ClaudeCode, GeminiCli
 from pytest_upskill.agents.proxy import Proxy, _json_object
 from pytest_upskill.agents.request_filter import RefusedBody
-from pytest_upskill.agents.self_test import Script
+from pytest_upskill.agents.self_test import play_script
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget, BudgetError, Reservation, Settle
 from pytest_upskill.answers.prices import Prices
@@ -285,7 +285,7 @@ def test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url(
     verb: str, tmp_path: Path
 ) -> None:
     asked: list[str] = []
-    reply = Script("generateContent", [], "Done.")
+    reply = play_script("generateContent", [], "Done.")
 
     def record(request: httpx2.Request) -> httpx2.Response:
         asked.append(f"{request.url.path}?{request.url.query.decode()}")
