@@ -18,7 +18,6 @@ from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.call import Call
-from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
@@ -109,16 +108,11 @@ class Upstream:
         """
         try:
             body = self.redact(read_reply(reply, self.wire))
-            return call.completion({"model": body.get("modelVersion"), **body}, self._read)
+            return call.completion({"model": body.get("modelVersion"), **body}, _READERS[self.wire])
         except ProviderError as error:
             # The agent has the beginning of the reply.
             error.retryable = False
             raise
-
-    def _read(self, body: Mapping[str, Any]) -> Completion:
-        if body.get("error"):
-            raise ErrorReply(body)
-        return _READERS[self.wire](body)
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without the keys that the host may have sent back."""

@@ -192,7 +192,7 @@ class Call:
         Raises:
             ProviderError: There is none in it.
         """
-        if not isinstance(body, Mapping):
+        if not isinstance(body, Mapping) or body.get("error"):
             raise self._unusable_error(body)
         try:
             completion = read(body)

@@ -50,12 +50,9 @@ def read_response(body: Mapping[str, Any]) -> Completion:
     """Return the completion in a reply, without what only HTTP headers contain.
 
     Raises:
-        ErrorReply: The reply is an error.
         AttributeError, LookupError, TypeError: The reply is malformed.
     """
     items, usage = body["output"], body.get("usage")
-    if body.get("error"):
-        raise content.ErrorReply(body)
     messages = (item["content"] for item in items if item.get("type") == "message")
     blocks = chain.from_iterable(messages)
     # Servers other than OpenAI's send null where there is no text, or no refusal.
