@@ -222,12 +222,11 @@ class Pi(Cli):
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""
-        free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
         model = {
             "id": request.model.name,
             "contextWindow": 200_000,
             "maxTokens": request.max_tokens,
-            "cost": free,
+            "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0),
             "input": ["text"],
         }
         is_anthropic = request.model.agent_format == "messages"

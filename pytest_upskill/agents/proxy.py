@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import h11
@@ -147,7 +147,7 @@ class Proxy:
             return
         try:
             # In a thread, because a large request would stop the event loop.
-            sent = await asyncio.to_thread(self._prepare, agent.body)
+            content, most, in_conversation = await asyncio.to_thread(self._prepare, agent.body)
             if self.exchanges.has_chosen:
                 self.end()
             elif limit := self.exchanges.exceeded_limit():
@@ -155,13 +155,13 @@ class Proxy:
             if self.ended.done():
                 await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
                 return
-            settle = await self.reserve(sent.max_tokens)
+            settle = await self.reserve(most)
         except request_filter.RefusedBody as error:
             await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
         except BudgetError as error:
             await self._fail(error, agent)
         else:
-            await self._forward(route, sent, settle, agent)
+            await self._forward(route, content, in_conversation, settle, agent)
 
     def _route(self, path: str) -> str:
         """Return the part of the host's URL for a path of the agent's; "" if it is not allowed."""
@@ -173,14 +173,16 @@ class Proxy:
         query = "?alt=sse" if verb.startswith("stream") else ""
         return route + query if verb in _GENERATING else ""
 
-    async def _forward(self, route: str, sent: _Sent, settle: Settle, agent: AgentRequest) -> None:
+    async def _forward(
+        self, route: str, content: bytes, in_conversation: bool, settle: Settle, agent: AgentRequest
+    ) -> None:
         """Send what is allowed of a request to the host, and note and settle the exchange."""
         self.exchanges.requests += 1
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
             completion = await self.upstream.exchange(
-                self.request, route, sent.content, agent.headers, partial(self._receive, agent)
+                self.request, route, content, agent.headers, partial(self._receive, agent)
             )
             await agent.send(h11.EndOfMessage())
         except Exception as error:  # noqa: BLE001  the host's, or a mistake of ours
@@ -192,13 +194,16 @@ class Proxy:
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
                 priced = replace(completion, cost_usd=cost)
-                size = len(sent.content)
-                self.exchanges.note_reply(priced, size, in_conversation=sent.in_conversation)
+                self.exchanges.note_reply(priced, len(content), in_conversation=in_conversation)
                 if self.exchanges.taken:
                     self.end()
 
-    def _prepare(self, content: bytes) -> _Sent:
+    def _prepare(self, content: bytes) -> tuple[bytes, int, bool]:
         """Return what is allowed of a request, and note what it says.
+
+        Returns:
+            The body for the host, the most tokens that its prompt can have, and whether it is part
+            of the conversation, and no side question.
 
         Raises:
             RefusedBody: It is no JSON, or a part of it is not allowed.
@@ -213,7 +218,7 @@ class Proxy:
         content = json.dumps(body).encode("ascii")
         if in_conversation:
             self.exchanges.note_request([*sent_to_model(body)])
-        return _Sent(content, request_filter.max_prompt_tokens(wire, content), in_conversation)
+        return content, request_filter.max_prompt_tokens(wire, content), in_conversation
 
     async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> bytes:
         """Read a reply, and pass it to the agent while it arrives.
@@ -238,17 +243,6 @@ class Proxy:
             # A run that is cancelled never asks for it.
             self.ended.exception()
         await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
-
-
-class _Sent(NamedTuple):
-    """A request for the host."""
-
-    content: bytes
-    """Its body, as JSON."""
-    max_tokens: int
-    """The most tokens that its prompt can have."""
-    in_conversation: bool
-    """Whether it is part of the conversation, and no side question."""
 
 
 def _json_object(content: bytes) -> dict[str, Any]:

@@ -226,8 +226,7 @@ class BatchClient:
             outcomes = dict.fromkeys(requests, error)
         for name, item in zip(requests, items, strict=True):
             why = f"{model.label}: the batch has no result for this request: run again"
-            outcome = outcomes.get(name) or ProviderError(why, billable=False)
-            await self._settle(item, outcome)
+            await self._settle(item, outcomes.get(name) or ProviderError(why, billable=False))
         if is_collected:
             await self._forget(file)
 

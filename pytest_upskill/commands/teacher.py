@@ -71,8 +71,7 @@ def _add_teacher_arguments(parser: Parser, **counts: int) -> None:
     parser.flag("--apply", "change the skill's folder without asking")
     parser.flag("--dry-run", "print the plan and its maximum cost, then stop")
     for name, default in counts.items():
-        least = 0 if name == "queries" else 1
-        number = command.whole_number_type(least, _MAX_COUNT)
+        number = command.whole_number_type(0 if name == "queries" else 1, _MAX_COUNT)
         what = f"{_COUNTS[name]} (default: %(default)s)"
         parser.option(f"--{name}", "N", what, type=number, default=default)
 

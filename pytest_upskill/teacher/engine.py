@@ -348,6 +348,5 @@ def validate_as(kind: type[T], value: object, what: str = "") -> T:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        parts = (f"malformed {what}".rstrip(), where, first["msg"])
+        parts = (f"malformed {what}".rstrip(), ".".join(map(str, first["loc"])), first["msg"])
         raise Refused(": ".join(filter(None, parts))) from None

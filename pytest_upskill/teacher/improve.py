@@ -130,8 +130,7 @@ def _with_proposed_cases(work: Work, task: Task) -> Task:
     Raises:
         NotShown: They are too few to decide.
     """
-    answered = (case for case in work.keep_cases(task) if case.checks)
-    cases = [*task.train, *task.holdout, *answered]
+    cases = [*task.train, *task.holdout, *(case for case in work.keep_cases(task) if case.checks)]
     train, holdout = split_cases(cases)
     work.note_cases(cases, {**work.outcome.dropped, **work.kept.dropped})
     task = replace(task, train=train, holdout=holdout)
