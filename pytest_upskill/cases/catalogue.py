@@ -146,12 +146,20 @@ def read_catalogue(file: Path) -> Catalogue:
     """
     cure = "restore it from git, or write it again with --upskill-catalogue-update"
     try:
-        found = _File.model_validate_json(read_state(file))
+        return catalogue_in(read_state(file))
     except OSError as error:
         raise CatalogueError(f"{file}: cannot be read: {error.strerror}: {cure}") from None
     except ValidationError:
         raise CatalogueError(f"{file}: not a catalogue: {cure}") from None
-    return Catalogue.of(found.skills)
+
+
+def catalogue_in(content: bytes) -> Catalogue:
+    """Return the catalogue that a file contains.
+
+    Raises:
+        ValueError: It contains none.
+    """
+    return Catalogue.of(_File.model_validate_json(content).skills)
 
 
 def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
@@ -189,12 +197,15 @@ class Catalogues:
     Attributes:
         committed: The catalogue of the committed file; None to show the skills next to the one
             under test.
+        file: That file.
         root: Folder of the project; links that lead out of it are not followed.
+        folders: The skills of the folders that were read.
     """
 
     committed: Catalogue | None = None
+    file: Path | None = None
     root: Path | None = None
-    _folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
+    folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, skill: Skill, version: Skill | SkillVersion | None = None) -> Catalogue:
         """Return what an agent sees with a skill, by default as it is now."""
@@ -208,9 +219,9 @@ class Catalogues:
 
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""
-        if folder not in self._folders:
-            self._folders[folder] = _read_folder(folder, self.root)
-        return self._folders[folder]
+        if folder not in self.folders:
+            self.folders[folder] = _read_folder(folder, self.root)
+        return self.folders[folder]
 
     def why_ambiguous(self, skill: Skill) -> str | None:
         """Return why a skill cannot be told from another one beside it, None if it can."""

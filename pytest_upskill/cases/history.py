@@ -1,13 +1,15 @@
 """A skill at a git ref: its earlier version, and which cases were removed or changed since."""
 
+import glob
 import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from pytest_upskill.cases.catalogue import ListedSkill, listing
+from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
@@ -23,7 +25,9 @@ _NAMED = 5
 """Maximum number of cases that a line names."""
 
 
-def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) -> Skill:
+def with_history(
+    skill: Skill, ref: str, project: Path, extensions: Extensions, catalogues: Catalogues
+) -> Skill:
     """Return a skill with its version at the merge base with ``ref``, or why it has none.
 
     The result is the same in every process.
@@ -33,47 +37,73 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         ref: A branch, tag or commit of the project's repository.
         project: The project's folder.
         extensions: What plugins add to the format of cases.
+        catalogues: What agents see now.
 
     Raises:
         GitError: A git command fails.
     """
-    folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
+    folder, file = skill.folder.absolute(), skill.case_file.absolute()
     commit = git.merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
-    file = skill.case_file.absolute()
     beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
-    if not git.is_changed(commit, folder, *beside):
-        return replace(skill, history=f"unchanged since {since}: not compared")
-    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        top = Path(temporary)
-        try:
-            old = git.extract(commit, folder, top, *beside)
-        except git.SubmoduleError as error:
-            return replace(skill, history=f"not compared: {error}", past_unknown=True)
-        if old is None:
-            deleted = [
-                os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)
-            ]
-            return replace(
-                skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
-            )
-        try:
-            before = _read(old, skill)
-        except (BadFile, OSError, Unreadable):
-            history = f"not compared: its SKILL.md at {since} cannot be read"
-            return replace(skill, history=history, past_unknown=True)
-        if beside:
-            file = top / git.from_top(file, git.top_of(folder))
+    before: Skill | SkillVersion | None = skill
+    skill = replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
+    if git.is_changed(commit, folder, *beside):
+        with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+            try:
+                old = git.extract(commit, folder, Path(temporary), *beside)
+                before = _read(old, skill) if old else None
+            except git.SubmoduleError as error:
+                return replace(skill, history=f"not compared: {error}", past_unknown=True)
+            except (BadFile, OSError, Unreadable):
+                history = f"not compared: its SKILL.md at {since} cannot be read"
+                return replace(skill, history=history, past_unknown=True)
+            if old:
+                then = _cases_then(skill, old, Path(temporary), extensions)
+                skill = _with_case_changes(skill, then, since)
+    if before is None:
+        gone = [os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)]
+        return replace(skill, history=_new_or_renamed(since, gone), past_unknown=bool(gone))
+    if isinstance(before, SkillVersion):
+        if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
+            skill = replace(skill, history=f"no text changed since {since}: not compared")
         else:
-            file = old / file.relative_to(folder)
-        cases_then = _cases_then(skill, file, old, top, extensions)
-    skill = _with_case_changes(skill, cases_then, since)
-    if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
-        return replace(skill, history=f"no text changed since {since}: not compared")
-    return replace(skill, before=before)
+            skill = replace(skill, before=before, history="")
+    if not any(case.trigger for case in skill.cases):
+        return skill
+    seen = _catalogues_then(commit, folder, catalogues).of(skill, before)
+    if seen == catalogues.of(skill):
+        return skill
+    return replace(
+        skill, listed_before=tuple((each.name, each.description) for each in seen.skills)
+    )
 
 
-def other_skills_changed(commit: str, home: Path) -> bool:
+def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:
+    """Return what agents saw at a commit; what the repository did not have is as it is now."""
+    if now.committed and now.file:
+        with suppress(ValueError):
+            if content := git.content_at(commit, now.file):
+                return replace(now, committed=catalogue_in(content))
+    then = _skills_then(commit, folder.parent, git.top_of(folder))
+    return replace(now, committed=None, folders={folder.parent: then}) if then else now
+
+
+@cache
+def _skills_then(commit: str, home: Path, top: Path) -> Folder | None:
+    """Return the skills of a folder at a commit; None outside the repository or with submodules."""
+    inner = os.path.relpath(os.path.realpath(home), top)
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        # The skills, and links to others.
+        pathspecs = [f":(top,glob){glob.escape(inner)}/{each}" for each in ("*/SKILL.md", "*")]
+        with suppress(git.SubmoduleError):
+            if home.resolve().is_relative_to(top):
+                git.check_out(commit, top, pathspecs, Path(temporary))
+                return Catalogues(root=Path(temporary)).folder(Path(temporary, inner))
+    return None
+
+
+def other_skills_changed(commit: str, home: Path, catalogues: Catalogues) -> bool:
     """Return whether the skills of a folder have other names or descriptions than at a commit.
 
     Raises:
@@ -81,17 +111,8 @@ def other_skills_changed(commit: str, home: Path) -> bool:
     """
     if not git.is_changed(commit, home):
         return False
-    listings = (
-        _listing(file, git.content_at(commit, file)) != _listing(file, file.read_bytes())
-        for file in home.glob("*/SKILL.md")
-    )
-    return any(listings) or any(each.parent == home for each in git.deleted_skills(commit, home))
-
-
-def _listing(file: Path, content: bytes | None) -> ListedSkill | str:
-    with suppress(BadFile):
-        return listing((content or b"").decode("utf-8", "replace"), folder=file.parent.name)
-    return "not a skill"
+    then = _skills_then(commit, home, git.top_of(home))
+    return then is None or then.catalogue != catalogues.folder(home).catalogue
 
 
 def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
@@ -115,26 +136,26 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _cases_then(
-    skill: Skill, file: Path, folder: Path, top: Path, extensions: Extensions
-) -> Skill | None:
+def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> Skill | None:
     """Return a skill with the cases that it had, None if it had none that could run.
 
     Args:
         skill: The current skill.
-        file: Its case file as it was; it may not exist.
-        folder: The folder of the skill as it was.
+        old: Its folder as it was.
         top: The top of the repository as it was.
         extensions: What plugins add to the format of cases.
     """
+    folder, file = skill.folder.absolute(), skill.case_file.absolute()
+    if file.is_relative_to(folder):
+        file = old / file.relative_to(folder)
+    else:
+        file = top / git.from_top(file, git.top_of(folder))
     # A setting may say whose the cases are.
-    owners = () if skill.shares_file else ((file.name, folder),)
+    owners = () if skill.shares_file else ((file.name, old),)
     discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
-    if not file.is_file():
-        return None
     with suppress(SkillError):
         found = load_skills(file, extensions=extensions, discovery=discovery)
-        return next((each for each in found if each.folder == folder), None)
+        return next((each for each in found if each.folder == old), None)
     return None
 
 

@@ -285,6 +285,8 @@ class Skill:
     """The git ref to compare the skill with; "" for none."""
     before: SkillVersion | None = None
     """The skill at that ref, if it differs."""
+    listed_before: tuple[tuple[str, str], ...] = ()
+    """Names and descriptions of the skills that an agent saw at that ref, if they differ."""
     history: str = ""
     """Why there is no earlier version to compare with; "" if there is one."""
     past_unknown: bool = False

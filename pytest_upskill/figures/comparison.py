@@ -194,9 +194,9 @@ _RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commi
 def compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
     """Return the comparison of each cell with its past, None without a decision or a past.
 
-    Against a git ref only skills that changed are tested, as nothing else differs; against a
-    baseline all are, as another skill may take the queries of one that did not change. Holm's
-    correction counts those of a kind that are tested: lifts are one family, choices another.
+    Against a git ref only skills that changed are tested, or whose catalogue did, as nothing else
+    differs; against a baseline all are. Holm's correction counts those of a kind that are tested:
+    lifts are one family, choices another.
 
     Args:
         cells: All cells of the session.

@@ -15,7 +15,7 @@ ARM_NAMES: Mapping[Arm, str] = {
     "without_skill": "without the skill",
     "old_skill": "with the skill as it was",
     "trigger": "to queries",
-    "old_trigger": "to queries with the old description",
+    "old_trigger": "to queries with the old descriptions",
 }
 
 CURE_OF_CUTS = "raise --upskill-max-tokens"

@@ -127,14 +127,14 @@ def extract(commit: str, folder: Path, into: Path, *beside: Path) -> Path | None
     """
     top = top_of(folder)
     own, *others = (from_top(each, top) for each in (folder, *beside))
-    check_out(commit, top, [own, *filter(_is_inside, others)], into)
+    check_out(commit, top, map(literal, [own, *filter(_is_inside, others)]), into)
     prefix = os.path.join(own, "").removeprefix("./")  # noqa: PTH118  as git writes it
     if not ((into / prefix / "SKILL.md").exists() or _has_skill(top, commit, prefix)):
         renamed = _old_prefix(commit, top, prefix)
         if renamed is None:
             return None
         prefix = renamed
-        check_out(commit, top, [prefix or "."], into)
+        check_out(commit, top, [literal(prefix)], into)
     return into / prefix
 
 
@@ -198,7 +198,7 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
         top = top_of(folder)
         names = (from_top(each, top) for each in others)
-        paths += [f":(top,literal){name}" for name in filter(_is_inside, names)]
+        paths += map(literal, filter(_is_inside, names))
     # A setting may tell git to pass over submodules.
     diff = ("diff", "--quiet", "--ignore-submodules=none", commit)
     if git_output(folder, *diff, "--", *paths) is None:
@@ -237,6 +237,11 @@ def top_of(folder: Path) -> Path:
 def from_top(path: Path, top: Path) -> str:
     """Return a path from the top of its repository; a link at its end is not followed."""
     return os.path.relpath(Path(os.path.realpath(path.parent), path.name), top)
+
+
+def literal(name: str) -> str:
+    """Return the pathspec of a path from the top of a repository."""
+    return f":(top,literal){name}"
 
 
 def _is_inside(name: str) -> bool:
@@ -329,7 +334,7 @@ def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
     return None
 
 
-def check_out(commit: str, top: Path, names: Iterable[str], into: Path) -> None:
+def check_out(commit: str, top: Path, pathspecs: Iterable[str], into: Path) -> None:
     """Write files of a commit, and what links among them lead to, through an index of its own.
 
     Links that lead out of the repository are left out. Unlike ``git archive`` this writes files
@@ -338,31 +343,31 @@ def check_out(commit: str, top: Path, names: Iterable[str], into: Path) -> None:
     Args:
         commit: The commit.
         top: The top of the repository.
-        names: Files and folders, from the top; some may not exist.
+        pathspecs: Which files to write; some may not exist.
         into: The folder that stands for the top.
 
     Raises:
         SubmoduleError: Some of the files are in a submodule.
         GitError: A git command fails.
     """
-    inside, todo, done = into.resolve(), {*names}, set[str]()
+    inside, todo, done = into.resolve(), {*pathspecs}, set[str]()
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
         _text(top, "read-tree", commit, GIT_INDEX_FILE=index)
         while todo := todo - done:
-            paths = (f":(literal){name}" for name in todo)
-            listing = _text(top, "ls-files", "--stage", "-z", "--", *paths, GIT_INDEX_FILE=index)
+            listing = _text(top, "ls-files", "--stage", "-z", "--", *todo, GIT_INDEX_FILE=index)
             entries = [line.partition("\t") for line in listing.split("\0") if line]
-            if within := [name for about, _, name in entries if about.startswith(_SUBMODULE)]:
+            if modules := [name for about, _, name in entries if about.startswith(_SUBMODULE)]:
                 raise SubmoduleError(
-                    f"{within[0]} is a git submodule, and only its own repository has the files "
+                    f"{modules[0]} is a git submodule, and only its own repository has the files "
                     "that it had: compare with a baseline"
                 )
             files, out = "\0".join(name for *_, name in entries), f"--prefix={into}/"
             _text(top, "checkout-index", "-fz", "--stdin", out, given=files, GIT_INDEX_FILE=index)
             done |= todo
             dangling = (Path(os.path.realpath(each)) for each in _links(into) if not each.exists())
-            todo = {str(each.relative_to(inside)) for each in dangling if inside in each.parents}
+            within = [each.relative_to(inside) for each in dangling if inside in each.parents]
+            todo = {literal(str(each)) for each in within}
     for link in _links(into):
         # One that exists is no loop, which could not be resolved.
         if not (link.exists() and link.resolve().is_relative_to(inside)):

@@ -111,11 +111,9 @@ class Report:
     @property
     def missed_changes(self) -> list[Unmeasured]:
         """Those that a pull request changed and that no model measured."""
-        measured = {gate.cell.skill for gate in self.gates}
+        measured = {gate.cell.path for gate in self.gates}
         return [
-            each
-            for each in self.unmeasured_skills
-            if each.is_changed and each.skill not in measured
+            each for each in self.unmeasured_skills if each.is_changed and each.path not in measured
         ]
 
 

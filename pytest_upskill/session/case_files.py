@@ -90,5 +90,5 @@ def catalogues_of(config: pytest.Config) -> Catalogues:
             raise pytest.UsageError(
                 f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
             )
-        config.stash[_CATALOGUES] = Catalogues(committed=committed, root=config.rootpath)
+        config.stash[_CATALOGUES] = Catalogues(committed=committed, file=file, root=config.rootpath)
     return config.stash[_CATALOGUES]

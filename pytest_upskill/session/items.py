@@ -32,7 +32,7 @@ from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_
 from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
 from pytest_upskill.trials.result import CellKey, TrialResult
-from pytest_upskill.trials.trial import Trial, has_new_description, plan
+from pytest_upskill.trials.trial import Trial, plan
 
 ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
 """Function that waits for the answers to the trial with a key; absent where no test runs."""
@@ -196,9 +196,10 @@ class TrialItem(ItemOutsidePackages):
     def _history(self) -> str:
         """Return why the trial's arm has no earlier version; empty if there is one."""
         skill = self.trial.skill
-        if not self.trial.chooses or skill.before is None or has_new_description(skill):
+        if not (self.trial.chooses and skill.ref):
             return skill.history
-        return f"description unchanged since {skill.ref}: not compared"
+        why = skill.history or f"no description changed since {skill.ref}: not compared"
+        return "" if skill.listed_before else why
 
     @cached_property
     def cell(self) -> CellKey:
@@ -338,7 +339,8 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
             skill = with_files(skill)
         if settings.ref is not None:
             extensions = extensions_of(parent.ihook, parent.config.stash[RESOURCES].languages)
-            skill = with_history(skill, settings.ref, settings.project, extensions)
+            catalogues = catalogues_of(parent.config)
+            skill = with_history(skill, settings.ref, settings.project, extensions, catalogues)
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except Unreadable as error:

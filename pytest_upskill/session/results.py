@@ -1,7 +1,7 @@
 """The results of a session: those of trials, the cells that they make, and gates as tests."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -99,23 +99,27 @@ class Records:
         )
         return replace(cell, labels=_labels(cell, settings))
 
-    def unmeasured(self, is_changed: Callable[[str], bool]) -> tuple[Unmeasured, ...]:
+    def unmeasured(
+        self, is_missed: Callable[[str, Collection[str]], bool]
+    ) -> tuple[Unmeasured, ...]:
         """Return the skills on models of which every trial was skipped, so there is no cell.
 
         Args:
-            is_changed: Returns whether a pull request changed the skill of a case file.
+            is_missed: Returns whether a pull request changed the skill of a case file, and no other
+                file of it was measured.
         """
         cases = defaultdict[CellKey, list[SkippedCase]](list)
         for (cell, case), reason in self.skipped.items():
             cases[cell].append(SkippedCase(case=case, reason=reason))
         measured = {cell for cell, _ in self.measured}
+        files = {cell.path for cell in measured}
         skills = (
             Unmeasured(
                 path=cell.path,
                 skill=cell.skill,
                 model=cell.model,
                 cases=tuple(skipped),
-                is_changed=is_changed(cell.path),
+                is_changed=is_missed(cell.path, files),
             )
             for cell, skipped in cases.items()
             if cell not in measured

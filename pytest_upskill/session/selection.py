@@ -16,6 +16,8 @@ from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.cases.history import other_skills_changed
+from pytest_upskill.cases.skill import plain_name
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import start_of
 from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
 from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
@@ -34,7 +36,7 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders"),
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_collected"),
     *("nothing_changed", "deselected", "_deselected_cases"),
 )
 """What a worker sends to the controller."""
@@ -82,7 +84,7 @@ class Selection:
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of them that look like cases, and Python files not collected."""
-        self._collected: set[Path] = set()
+        self._collected: set[str] = set()
         """Case files that were collected."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
@@ -112,7 +114,8 @@ class Selection:
         Those that the command line names have cases, or an error that is clearer than pytest's.
         """
         collectors = yield
-        self._collected.update(each.path for each in collectors if isinstance(each, SkillFile))
+        found = (str(each.path) for each in collectors if isinstance(each, SkillFile))
+        self._collected.update(found)
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
@@ -230,9 +233,15 @@ class Selection:
                 "name another folder, or write a skill with pytest-upskill generate"
             )
 
-    def is_changed(self, case_file: str) -> bool:
-        """Return whether a pull request changed the skill of a case file, or its cases."""
-        if self.since is not None and case_file in self._folders:
+    def is_missed(self, case_file: str, measured: Collection[str]) -> bool:
+        """Return whether a pull request changed a skill, or its cases, and nothing measured it.
+
+        Args:
+            case_file: A case file of the skill.
+            measured: The case files that were measured.
+        """
+        others = {self._folders.get(each) for each in measured}
+        if self.since is not None and self._folders.get(case_file) not in {None, *others}:
             folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
             with suppress(GitError):  # the comparison would have been refused
                 return any(self._is_changed(folder, self.since) for folder in folders)
@@ -247,7 +256,7 @@ class Selection:
         commit, file = merge_base(folder, ref, self._project), catalogue_file(self._config)
         if file.exists():
             return content_at(commit, file) != file.read_bytes()
-        return other_skills_changed(commit, folder)
+        return other_skills_changed(commit, folder, catalogues_of(self._config))
 
     def without_trials(self) -> Iterator[str]:
         """Yield which visited skills have no cases; in a pull request, which of the changed.
@@ -273,6 +282,7 @@ class Selection:
             (self._lost_files(), "deleted or moved since {}: see that no case is lost"),
             (missed, "changed since {}, but pytest does not collect it"),
             (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
+            (self._orphans(), "for a skill deleted or renamed since {}: write its new name"),
         ):
             if places:
                 was = agreeing("was", len(places))
@@ -310,7 +320,7 @@ class Selection:
             return set()
         commit = merge_base(self._project, since)
         homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
-        changed = (home for home in homes if other_skills_changed(commit, home))
+        changed = (home for home in homes if other_skills_changed(commit, home, catalogues))
         here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
         deleted = {file.parent.name for file in self._gone if file.name == "SKILL.md"}
         gone = deleted & committed.names - {skill.name for skill in here}
@@ -336,6 +346,21 @@ class Selection:
                 and (new is None or discovery.is_case_file(new))
             )
         ]
+
+    def _orphans(self) -> list[str]:
+        """Return the case files that name a skill which a pull request deleted or renamed."""
+        gone = {plain_name(file.parent.name) for file in self._gone if file.name == "SKILL.md"}
+        discovery, found = discovery_of(self._config), []
+        for file in map(Path, sorted(self._collected) if gone else ()):
+            with suppress(BadFile):  # an error of its own
+                reading = discovery.reading(file)
+                named = {*reading.skills} if reading else set()
+                if discovery.owning_skill(file) is None:
+                    named |= {file.parent.name, reading.skill if reading else ""}
+                lost = (each for each in named if plain_name(each) in gone)
+                if not all(discovery.find_skill(each, file) for each in lost):
+                    found.append(shown(file, self._config))
+        return found
 
     def _changed_and_unvisited(self) -> list[Path]:
         """Return the folders of skills that a pull request changed, and pytest did not visit."""
@@ -424,11 +449,13 @@ def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
 
 
-def _outside_arguments(collected: Collection[Path], config: pytest.Config) -> Iterator[str]:
+def _outside_arguments(collected: Collection[str], config: pytest.Config) -> Iterator[str]:
     """Yield which case files in the settings are of skills that run, but do not run themselves."""
     discovery, arguments = discovery_of(config), arguments_of(config)
     for file in (config.rootpath / name for name in discovery.patterns):
-        owner = discovery.owning_skill(file) if file.is_file() and file not in collected else None
+        owner = (
+            discovery.owning_skill(file) if file.is_file() and str(file) not in collected else None
+        )
         runs = owner is not None and any(map(owner.is_relative_to, arguments))
         if owner and runs and not any(map(file.is_relative_to, arguments)):
             name = shown(file, config)

@@ -240,7 +240,7 @@ class Reporting:
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
-            unmeasured=records.unmeasured(selection.is_changed),
+            unmeasured=records.unmeasured(selection.is_missed),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

@@ -349,4 +349,5 @@ class Unmeasured:
     cases: tuple[SkippedCase, ...] = ()
     """Every case with the reason for skipping it."""
     is_changed: bool = False
-    """Whether the skill has changed since the git ref of a pull request."""
+    """Whether the skill has changed since the git ref of a pull request, and was not measured by
+    another case file."""

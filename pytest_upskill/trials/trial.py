@@ -148,8 +148,11 @@ def plan(
                     yield _with_draw(answered, counts)
             if case.trigger:
                 for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
+                    query = _query(case, catalogue, workspace=bool(model.agent))
+                    if arm == "old_trigger" and query.skip:
+                        continue  # it expects a skill that is new
                     chosen = make(
-                        case=_query(case, catalogue, workspace=bool(model.agent)),
+                        case=query,
                         arm=arm,
                         skill_block="",
                         runs=run_count(model, runs, chooses=True),
@@ -285,19 +288,15 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     )
 
 
-def has_new_description(skill: Skill) -> bool:
-    """Return whether a catalogue lists a skill otherwise than at the git ref."""
-    return skill.before is not None and as_listed(skill.before) != as_listed(skill)
-
-
 def _trigger_catalogues(
     skill: Skill, catalogues: Catalogues
 ) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
     """Return the catalogue of each trigger arm, and the skill as it is listed there."""
     now = catalogues.of(skill), as_listed(skill)
-    if skill.before is None or not has_new_description(skill):
+    if not skill.listed_before:
         return {"trigger": now}
-    before = catalogues.of(skill, skill.before), as_listed(skill.before)
+    then = (ListedSkill(name=name, description=text) for name, text in skill.listed_before)
+    before = Catalogue.of(then), as_listed(skill.before or skill)
     return {"trigger": now, "old_trigger": before}
 
 

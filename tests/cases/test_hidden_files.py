@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.cases.adapters.adapter import is_at, pattern_of
 from pytest_upskill.cases.adapters.registry import ADAPTERS
+from pytest_upskill.cases.catalogue import Catalogues
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.load import load_skills
@@ -241,7 +242,7 @@ def test_an_earlier_version_hides_the_same_files(tmp_path: Path) -> None:
     commit_all(tmp_path)
     with_case(folder, "New. See a.json and checks/b.yaml.")
 
-    skill = with_history(with_files(load(folder)), "HEAD", tmp_path, NO_EXTENSIONS)
+    skill = with_history(with_files(load(folder)), "HEAD", tmp_path, NO_EXTENSIONS, Catalogues())
 
     assert skill.before is not None
     assert "Old." in skill.before.text

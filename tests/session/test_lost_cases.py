@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 
@@ -92,6 +93,42 @@ def test_a_renamed_skill_with_its_cases_lost_none(branch: Path, run_once: Run) -
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.no_fnmatch_line("*deleted or moved*")
+
+
+def test_a_renamed_skill_whose_cases_outside_have_its_old_name(branch: Path, run_once: Run) -> None:
+    outside = branch.parent / "evals" / "evals.json"
+    outside.parent.mkdir()
+    inside = branch / "evals" / "evals.json"
+    cases = {"skill_name": "billing", "evals": json.loads(inside.read_text("utf-8"))}
+    outside.write_text(json.dumps(cases), "utf-8")
+    inside.write_text(json.dumps(cases), "utf-8")
+    commit_all(branch.parents[1])
+    git(branch, "branch", "--force", "main")
+    git(branch, "mv", "../billing", "../bills")
+    file = branch.with_name("bills") / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("name: billing", "name: bills"), "utf-8")
+
+    result = run_once(*ARGS)
+
+    said(result, "skills/evals/evals.json was for a skill deleted or renamed since main: write *")
+
+
+def test_a_skill_that_was_not_measured_is_not_hidden_by_one_of_its_name(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    for place, case in (("one", CASES[0]), ("two", CASES[1] | {"models": ["opus"]})):
+        shutil.move(write_skill(case), pytester.path / "skills" / place / "billing")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    for text in pytester.path.glob("skills/*/*/SKILL.md"):
+        text.write_text(text.read_text("utf-8") + "More.\n", "utf-8")
+
+    result = run_once(*ARGS)
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["exit code 75: nothing was measured of what changed in billing: *"]
+    )
 
 
 def test_cases_of_another_skill_in_one_file_were_not_removed(

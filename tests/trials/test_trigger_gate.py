@@ -162,9 +162,72 @@ def test_a_description_made_worse_on_a_branch_is_red_and_a_body_made_worse_is_no
     worse = run_once(*args)
 
     body.assert_outcomes(passed=9)
-    body.stdout.fnmatch_lines(["*description unchanged since main: not compared"])
+    body.stdout.fnmatch_lines(["*no description changed since main: not compared"])
     worse.assert_outcomes(passed=16, failed=1)
     worse.stdout.fnmatch_lines(
         ["*the choice became worse than main: q0, *2/8 runs right, main 8/8, p*"]
     )
     assert sum("<name>greeting</name>" in each.system for each in loopback.requests) == 1
+
+
+@pytest.mark.needs("git")
+@pytest.mark.parametrize("how", ["alone", "with a word for the other", "in the catalogue", "new"])
+def test_a_description_that_takes_the_queries_of_another_skill_is_red(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+    how: str,
+) -> None:
+    billing = write_skill(*queries(6, 0), defaults={"min_pass_rate": 0})
+    if how != "new":
+        (write_skill(name="thief") / "skill_meta.json").unlink()
+    if how == "in the catalogue":
+        run_once("--upskill-catalogue-update", "skills")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    thief = write_skill(name="thief")
+    (thief / "skill_meta.json").unlink()
+    text = (thief / "SKILL.md").read_text("utf-8")
+    (thief / "SKILL.md").write_text(text.replace("when a test asks", "for all queries"), "utf-8")
+    if how == "with a word for the other":
+        text = (billing / "SKILL.md").read_text("utf-8")
+        (billing / "SKILL.md").write_text(text.replace("Facts", "All facts"), "utf-8")
+    if how == "in the catalogue":
+        run_once("--upskill-catalogue-update", "skills")
+
+    def by_description(received: Received) -> Reply | str:
+        if "<name>greeting</name>" in received.system:
+            return took("greeting")
+        return took("thief" if "Use for all queries." in received.system else "billing")
+
+    loopback.answer = by_description
+
+    result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["*the choice became worse than main: q0, *0/6 runs right, main 6/6, p*"]
+    )
+    result.assert_outcomes(passed=12, failed=1, skipped=1)  # the thief has no cases
+
+
+@pytest.mark.needs("git")
+def test_a_query_that_expects_a_new_skill_is_not_asked_without_it(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    write_skill({"id": "a", "input": "Send it.", "expected_skill": "new"}, *queries(1, 0))
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    (write_skill(name="new") / "skill_meta.json").unlink()
+    loopback.answer = choosing({"Send it.": took("new"), "Query 0.": took("billing")})
+
+    result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
+
+    # Two queries, one of them with the old catalogue too, a gate, and a skill without cases.
+    result.assert_outcomes(passed=4, skipped=1)
+    result.stdout.no_fnmatch_line("*skipped:*")
