@@ -194,7 +194,7 @@ TEXTS = (
     Removal("test_hostile_text_stays_text_in_markdown", (Edit("report/files/markdown.py", '    return f"{ticks}{pad}{text}{pad}{ticks}"', "    return text"),)),
     Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("models/model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
     Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
-    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/changed_recordings.py", "            if not git.is_changed(commit, cache.folder):", "            if True:"),)),
+    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/changed_recordings.py", "            if not git.is_changed(commit, folder):", "            if True:"),)),
     Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/changed_recordings.py", "            problem = problem or str(error)", "            return []"),)),
 )
 """Text of others, keys and recordings."""

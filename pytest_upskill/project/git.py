@@ -14,8 +14,6 @@ from pytest_upskill.project.messages import did_you_mean
 _SECONDS = 60
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 """Run no program that settings name, and take no committed folder for a bare repository."""
-_SUBMODULE = "160000"
-"""The mode of a submodule in a tree."""
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 """Pathspec without recordings, baselines and history, which runs themselves write."""
@@ -126,9 +124,8 @@ def extract(commit: str, folder: Path, into: Path, *beside: Path) -> Path | None
         GitError: A git command fails.
     """
     top = top_of(folder)
-    own, *others = (from_top(each, top) for each in (folder, *beside))
-    check_out(commit, top, map(literal, [own, *filter(_is_inside, others)]), into)
-    prefix = os.path.join(own, "").removeprefix("./")  # noqa: PTH118  as git writes it
+    check_out(commit, top, _pathspecs((folder, *beside), top), into)
+    prefix = os.path.join(from_top(folder, top), "").removeprefix("./")  # noqa: PTH118  as git writes it
     if not ((into / prefix / "SKILL.md").exists() or _has_skill(top, commit, prefix)):
         renamed = _old_prefix(commit, top, prefix)
         if renamed is None:
@@ -196,9 +193,7 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     links = {each for each in found if each.is_symlink()}
     paths = ["."]
     if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
-        top = top_of(folder)
-        names = (from_top(each, top) for each in others)
-        paths += map(literal, filter(_is_inside, names))
+        paths += _pathspecs(others, top_of(folder))
     # A setting may tell git to pass over submodules.
     diff = ("diff", "--quiet", "--ignore-submodules=none", commit)
     if git_output(folder, *diff, "--", *paths) is None:
@@ -244,8 +239,10 @@ def literal(name: str) -> str:
     return f":(top,literal){name}"
 
 
-def _is_inside(name: str) -> bool:
-    return not name.startswith("../")
+def _pathspecs(paths: Iterable[Path], top: Path) -> list[str]:
+    """Return the pathspecs of the paths that are in a repository."""
+    names = (from_top(each, top) for each in paths)
+    return [literal(name) for name in names if not name.startswith("../")]
 
 
 def _text(folder: Path, *args: str, given: str = "", **variables: str) -> str:
@@ -357,7 +354,7 @@ def check_out(commit: str, top: Path, pathspecs: Iterable[str], into: Path) -> N
         while todo := todo - done:
             listing = _text(top, "ls-files", "--stage", "-z", "--", *todo, GIT_INDEX_FILE=index)
             entries = [line.partition("\t") for line in listing.split("\0") if line]
-            if modules := [name for about, _, name in entries if about.startswith(_SUBMODULE)]:
+            if modules := [name for mode, _, name in entries if mode.startswith("160000")]:
                 raise SubmoduleError(
                     f"{modules[0]} is a git submodule, and only its own repository has the files "
                     "that it had: compare with a baseline"

@@ -13,7 +13,8 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import bin_xml_escape, xml_key
 
-from pytest_upskill.answers.changed_recordings import changed_recordings
+from pytest_upskill import STATE
+from pytest_upskill.answers.changed_recordings import changed_files
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import quoted_lines
@@ -37,7 +38,7 @@ class Files:
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._recordings: list[str] = []
-        """A line about the recordings of a replay, if the branch changed some."""
+        """Lines about recordings and baselines of which the branch changed some."""
 
     def write(self, report: Report, exitstatus: int) -> bool:
         """Write the reports, and return whether all could be written.
@@ -47,10 +48,12 @@ class Files:
             exitstatus: Exit status of pytest itself.
         """
         settings = self._settings
-        if settings.cache_mode == "replay":
-            refs = (settings.ref, settings.changed_since)
-            cache = self._config.stash[RESOURCES].cache
-            self._recordings = changed_recordings(cache, os.environ, refs)
+        used = {"recordings": settings.cache_dir} if settings.cache_mode == "replay" else {}
+        if settings.compare == "baseline":
+            used["baselines"] = settings.project / STATE / "baselines"
+        refs = (settings.ref, settings.changed_since)
+        for kind, place in used.items():
+            self._recordings += changed_files(kind, place, os.environ, refs)
         wanted = settings.reports or settings.runs_dir or in_github_actions(os.environ)
         if not wanted or exitstatus in _RUN_REFUSED:
             return True

@@ -11,8 +11,9 @@ import pytest
 from pytest_upskill.figures.baseline import baseline_of
 from pytest_upskill.figures.comparison import against_baseline
 from pytest_upskill.report.exit_code import NOT_MEASURED
-from tests.conftest import Run
+from tests.conftest import Run, WriteSkill
 from tests.figures.conftest import COMPARE, GOOD, LENIENT, UPDATE
+from tests.git_repository import commit_all
 from tests.reporting import counted
 from tests.scripted_model import Script
 
@@ -184,3 +185,25 @@ def test_a_difference_without_the_skill_that_chance_explains_is_no_new_model(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.no_fnmatch_line("*the model has changed*")
+
+
+@pytest.mark.needs("git")
+def test_baselines_that_a_branch_edits_or_deletes_are_named(
+    write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    for name in ("billing", "shipping"):
+        write_skill(name=name)
+    args = ("--upskill-models=offline", "skills")
+    run_once(*args, UPDATE)
+    commit_all(pytester.path)
+    (file,) = pytester.path.glob(".upskill/baselines/skills/billing/*/*.json")
+    file.unlink()
+
+    result = run_once(*args, COMPARE, "--upskill-md=r.md")
+
+    line = "baselines changed since HEAD, on which the results rest: review them like code (git *)"
+    result.stdout.fnmatch_lines([line])
+    page = Path("r.md").read_text("utf-8")
+    assert page.splitlines()[1].startswith("### \u2754")
+    assert "not everything was compared" in page
+    assert "baselines changed since HEAD" in page

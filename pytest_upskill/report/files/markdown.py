@@ -62,7 +62,7 @@ def _parts(report: Report, most: int) -> Iterator[str]:
     yield _list("Failed cases", [*phrases.failed_case_lines(report)], most)
     yield _list("Notes", _notes(report), most)
     recordings = [line for session in report.sessions for line in session.recordings]
-    yield _list("Recordings that this branch changed", recordings, most)
+    yield _list("Recordings and baselines that this branch changed", recordings, most)
     yield from _triggers(report.triggers, most)
     if most:
         yield from (_cases(gate, most) for gate in report.lifts)
