@@ -92,10 +92,10 @@ def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:
 @cache
 def _skills_then(commit: str, home: Path, top: Path) -> Folder | None:
     """Return the skills of a folder at a commit; None outside the repository or with submodules."""
-    inner = os.path.relpath(os.path.realpath(home), top)
+    inner = git.from_top(home.resolve(), top)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         # The skills, and links to others.
-        pathspecs = [f":(top,glob){glob.escape(inner)}/{each}" for each in ("*/SKILL.md", "*")]
+        pathspecs = [f":(top,glob){Path(glob.escape(inner), each)}" for each in ("*/SKILL.md", "*")]
         with suppress(git.SubmoduleError):
             if home.resolve().is_relative_to(top):
                 git.check_out(commit, top, pathspecs, Path(temporary))

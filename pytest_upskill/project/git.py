@@ -125,7 +125,7 @@ def extract(commit: str, folder: Path, into: Path, *beside: Path) -> Path | None
     """
     top = top_of(folder)
     check_out(commit, top, _pathspecs((folder, *beside), top), into)
-    prefix = os.path.join(from_top(folder, top), "").removeprefix("./")  # noqa: PTH118  as git writes it
+    prefix = os.path.join(from_top(folder, top), "")  # noqa: PTH118  as git writes it
     if not ((into / prefix / "SKILL.md").exists() or _has_skill(top, commit, prefix)):
         renamed = _old_prefix(commit, top, prefix)
         if renamed is None:
@@ -230,8 +230,9 @@ def top_of(folder: Path) -> Path:
 
 
 def from_top(path: Path, top: Path) -> str:
-    """Return a path from the top of its repository; a link at its end is not followed."""
-    return os.path.relpath(Path(os.path.realpath(path.parent), path.name), top)
+    """Return a path from the top of its repository, "" for that; no link at its end is followed."""
+    name = os.path.relpath(Path(os.path.realpath(path.parent), path.name), top)
+    return "" if name == "." else name
 
 
 def literal(name: str) -> str:

@@ -44,6 +44,15 @@ def test_links_out_of_a_skill_are_not(skill: Path) -> None:
     assert sorted(path.name for path in before(skill).iterdir()) == ["SKILL.md", "references"]
 
 
+def test_a_skill_may_be_a_whole_repository(skill: Path) -> None:
+    commit = commit_all(skill)
+    into = skill.with_name("before")
+    into.mkdir()
+
+    assert extract(commit, skill, into) == into
+    assert (into / "references" / "v2.md").read_text("utf-8") == "second"
+
+
 def test_what_is_kept_out_of_archives_is_part_of_the_old_version(skill: Path) -> None:
     (skill / ".gitattributes").write_text("references export-ignore\n", "utf-8")
 
