@@ -23,8 +23,14 @@ from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
 from pytest_upskill.teacher import acceptance
-from pytest_upskill.teacher.acceptance import KeptLook, Ledger, LookDecision, VersionComparison
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.looks import (
+    STRIDE,
+    KeptLook,
+    Ledger,
+    LookDecision,
+    VersionComparison,
+)
 from pytest_upskill.teacher.outcome import Work
 from pytest_upskill.teacher.versions import Task, estimate_tokens
 from pytest_upskill.trials.digests import case_digest
@@ -202,7 +208,7 @@ def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if settings.description:
         arms = "trigger", "trigger"
-    runs, first = settings.runs, draw * acceptance.STRIDE
+    runs, first = settings.runs, draw * STRIDE
     both = (
         engine.trials(task.version(version), task.holdout, arm, runs=runs, first_run=first)
         for version, arm in zip((text, old), arms, strict=True)

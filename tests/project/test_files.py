@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
 from pytest_upskill.cases.judge_labels import load_labels
 from pytest_upskill.cases.source.document import BadFile
@@ -20,7 +21,7 @@ from pytest_upskill.figures.baseline import BaselineError, read_baseline
 from pytest_upskill.project.files import read_file, read_state, write_file
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.acceptance import KeptLook, Ledger, VersionComparison
+from pytest_upskill.teacher.looks import KeptLook, Ledger, VersionComparison
 from tests.answers.one_recording import REQUEST, URL, only_file, recorded
 
 KINDS = {
@@ -57,7 +58,7 @@ def place(kind: str, file: Path) -> None:
 
 def refused(read: Callable[[], object]) -> str:
     """Return the one line with which a reader refuses a file."""
-    with pytest.raises((BaselineError, CatalogueError, ReportError, BadFile)) as caught:
+    with pytest.raises((BaselineError, CatalogueError, ReportError, BadFile, WorkError)) as caught:
         read()
     (line,) = str(caught.value).splitlines() or [""]
     return line
@@ -68,7 +69,8 @@ def test_what_is_no_regular_file_of_the_project_is_refused_in_one_line(
     project: Path, kind: str, reason: str
 ) -> None:
     state = project / ".upskill"
-    for name in ("baseline.json", "catalogue.json", "report.json", "judge_labels.json"):
+    names = "baseline.json", "catalogue.json", "report.json", "judge_labels.json", "looks/a.json"
+    for name in names:
         place(kind, state / name)
 
     for line in (
@@ -76,6 +78,7 @@ def test_what_is_no_regular_file_of_the_project_is_refused_in_one_line(
         refused(lambda: read_catalogue(state / "catalogue.json")),
         refused(lambda: read_report(state / "report.json")),
         refused(lambda: load_labels(state)),
+        refused(lambda: looks_in(state / "looks")),
     ):
         assert reason in line
 
@@ -86,12 +89,10 @@ def test_what_is_no_regular_file_among_many_is_passed_over(project: Path, kind: 
     recording = only_file(project / ".upskill/cache")
     place(kind, recording)
     place(kind, project / ".upskill/runs/a.json")
-    place(kind, project / ".upskill/ledger/c.json")
 
     assert cache.load(REQUEST, URL) is None
     assert len(cache.problems) == 1
     assert len(read_history(project / ".upskill/runs").unreadable) == 1
-    assert looks_in(project / ".upskill/ledger") == []
 
 
 def test_a_link_that_stays_in_the_project_is_followed(project: Path) -> None:
@@ -193,7 +194,7 @@ def read_everything(file: Path) -> None:
         lambda: load_labels(file.parent),
         lambda: looks_in(file.parent),
     ):
-        with suppress(BaselineError, CatalogueError, ReportError, BadFile):
+        with suppress(BaselineError, CatalogueError, ReportError, BadFile, WorkError):
             read()
 
 

@@ -9,19 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.teacher.acceptance import (
-    STRIDE,
-    KeptLook,
-    Ledger,
-    VersionComparison,
-    question_digest,
-    text_digest,
-)
+from pytest_upskill.teacher.acceptance import question_digest, text_digest
+from pytest_upskill.teacher.looks import STRIDE, KeptLook, Ledger, VersionComparison
 
 CASES = [Case(id=f"case-{number}", input=f"What is {number}?", checks=()) for number in range(3)]
 TASK = "Write kernels"
@@ -121,6 +117,17 @@ def test_what_a_look_accepted_does_not_count_for_the_version_that_follows(tmp_pa
     # The same version once more is another chance, and so is a version made by hand.
     assert project.next_look(comparison(CASES, old="", new="generated")).look == 2
     assert project.next_look(comparison(CASES, old="by hand", new="refined")).look == 2
+
+
+def test_a_look_that_a_merge_broke_is_not_forgotten(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.look(CASES, comparison(CASES))
+    shutil.rmtree(project.recordings)
+    (file,) = project.ledger.folder.iterdir()
+    file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
+
+    with pytest.raises(WorkError, match="not what was written: restore it with git"):
+        project.next_look(comparison(CASES, new="c"))
 
 
 def test_looks_of_two_branches_count_both(tmp_path: Path) -> None:
