@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_upskill.models import Completion, Model, Request, RunLimits, Tool, Turn
 from pytest_upskill.models.hosts import BY_PREFIX
@@ -141,9 +141,12 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
         name, _, real_host = name.rpartition(":")
         url = f"https://router.huggingface.co/{real_host}"
     provider = vendor.prefix if vendor else model.provider
-    by: dict[str, Any] = {"provider_api_url": url} if url else {"provider_id": provider}
     try:
-        price = calc_price(usage, name, **by)
+        price = (
+            calc_price(usage, name, provider_api_url=url)
+            if url
+            else calc_price(usage, name, provider_id=provider)
+        )
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)
@@ -160,7 +163,8 @@ def max_input_tokens(request: Request) -> int:
     if request.tools:
         # A catalogue may have a hundred thousand bytes, but it is prose: at least half of the
         # letters of its words begin no token.
-        size -= sum(len(word) for word in _WORD.findall(request.skill)) // 2
+        letters = sum(len(word) for word in _WORD.findall(request.skill))
+        size -= letters // 2
     tool_results = sum(len(turn.results) for turn in request.turns)
     messages = 1 + len(request.tools) + len(request.turns) + tool_results
     return size + _TEMPLATE_TOKENS * messages
