@@ -46,37 +46,51 @@ def with_history(
     commit = git.merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
     beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
-    before: Skill | SkillVersion | None = skill
     skill = replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
-    if git.is_changed(commit, folder, *beside):
-        with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-            try:
-                old = git.extract(commit, folder, Path(temporary), *beside)
-                before = _read(old, skill) if old else None
-            except git.SubmoduleError as error:
-                return replace(skill, history=f"not compared: {error}", past_unknown=True)
-            except (BadFile, OSError, Unreadable):
-                history = f"not compared: its SKILL.md at {since} cannot be read"
-                return replace(skill, history=history, past_unknown=True)
-            if old:
-                then = _cases_then(skill, old, Path(temporary), extensions)
-                skill = _with_case_changes(skill, then, since)
-    if before is None:
-        gone = [os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)]
-        return replace(skill, history=_new_or_renamed(since, gone), past_unknown=bool(gone))
-    if isinstance(before, SkillVersion):
-        if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
-            skill = replace(skill, history=f"no text changed since {since}: not compared")
-        else:
-            skill = replace(skill, before=before, history="")
+    if not git.is_changed(commit, folder, *beside):
+        return _with_listing(skill, skill, commit, catalogues)
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        try:
+            old = git.extract(commit, folder, Path(temporary), *beside)
+            if old is None:
+                gone = [
+                    os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)
+                ]
+                history = _new_or_renamed(since, gone)
+                return replace(skill, history=history, past_unknown=bool(gone))
+            before = _read(old, skill)
+        except git.SubmoduleError as error:
+            return replace(skill, history=f"not compared: {error}", past_unknown=True)
+        except (BadFile, OSError, Unreadable):
+            history = f"not compared: its SKILL.md at {since} cannot be read"
+            return replace(skill, history=history, past_unknown=True)
+        then = _cases_then(skill, old, Path(temporary), extensions)
+    skill = _with_case_changes(skill, then, since)
+    if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
+        skill = replace(skill, history=f"no text changed since {since}: not compared")
+    else:
+        skill = replace(skill, before=before, history="")
+    return _with_listing(skill, before, commit, catalogues)
+
+
+def _with_listing(
+    skill: Skill, before: Skill | SkillVersion, commit: str, catalogues: Catalogues
+) -> Skill:
+    """Return a skill with what agents saw of all skills at a commit, if that was something else.
+
+    Args:
+        skill: The current skill.
+        before: Its version at the commit.
+        commit: The commit.
+        catalogues: What agents see now.
+    """
     if not any(case.trigger for case in skill.cases):
         return skill
-    seen = _catalogues_then(commit, folder, catalogues).of(skill, before)
+    seen = _catalogues_then(commit, skill.folder.absolute(), catalogues).of(skill, before)
     if seen == catalogues.of(skill):
         return skill
-    return replace(
-        skill, listed_before=tuple((each.name, each.description) for each in seen.skills)
-    )
+    listed_before = tuple((each.name, each.description) for each in seen.skills)
+    return replace(skill, listed_before=listed_before)
 
 
 def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:

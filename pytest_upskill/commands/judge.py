@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+import termios
+import tty
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -214,12 +216,6 @@ def key_presses() -> Iterator[Callable[[], str]]:
     """Yield a function that returns the next key pressed at the terminal, without Enter."""
     if not sys.stdin.isatty():
         raise CommandError("judge label: needs a terminal, as it reads single keys")
-    try:
-        import termios  # not on Windows, where Enter follows each key
-        import tty
-    except ImportError:
-        yield _key
-        return
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:

@@ -163,7 +163,7 @@ def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None 
             created.write(data)
         if like is not None:
             status = like.stat()
-            with suppress(OSError, AttributeError):  # only root may give a file away; Windows
+            with suppress(OSError):  # only root may give a file away
                 os.chown(temporary, status.st_uid, status.st_gid)
             temporary.chmod(stat.S_IMODE(status.st_mode))
         temporary.replace(file)

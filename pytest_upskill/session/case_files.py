@@ -53,11 +53,8 @@ def arguments_of(config: pytest.Config) -> list[Path]:
 
 
 def path_from(root: Path, path: Path) -> str:
-    """Return a path relative to a folder, with slashes, also if it is not below the folder."""
-    try:
-        return Path(os.path.relpath(path, root)).as_posix()
-    except ValueError:  # Windows: on another drive
-        return path.as_posix()
+    """Return a path relative to a folder, also if it is not below the folder."""
+    return os.path.relpath(path, root)
 
 
 def project_of(config: pytest.Config) -> Path:

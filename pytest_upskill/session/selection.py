@@ -1,7 +1,6 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import os
-import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -13,8 +12,7 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
 from pytest_upskill.cases.adapters.registry import adapters_at
-from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
-from pytest_upskill.cases.hidden_files import has_shape_of_cases
+from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
 from pytest_upskill.cases.history import other_skills_changed
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.document import BadFile
@@ -33,6 +31,7 @@ from pytest_upskill.session.case_files import (
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.session.unread_files import lookalikes, outside_arguments
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
@@ -42,18 +41,8 @@ _SENT = (
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
-_NAMES_OF_CASES = re.compile(
-    r"case|eval|meta|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|"
-    r"test",
-    re.IGNORECASE,
-)
-"""What the name of a file, or of one of the two folders above, may have in common with cases."""
 _NAMED = 10
 """How many skills, files or cases a line names."""
-_MOST_READ = 1000
-"""How many files are searched for cases that nobody has asked for."""
-_MOST_PATTERNS = 3
-"""How many patterns the setting has that is offered."""
 
 
 class Selection:
@@ -186,8 +175,8 @@ class Selection:
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
-        self._hints += _lookalikes(self._unread, self._config)
-        self._hints += _outside_arguments(self._collected, self._config)
+        self._hints += lookalikes(self._unread, self._config)
+        self._hints += outside_arguments(self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -422,49 +411,6 @@ class Selection:
 
 
 _NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"
-
-
-def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]:
-    """Yield lines about files that look like cases, and how to read them.
-
-    Args:
-        unread: Files from which no cases are read.
-        config: The session's; no setting can name what is outside its rootdir.
-    """
-    root = config.rootpath
-    inside = {file: file.relative_to(root) for file in unread if file.is_relative_to(root)}
-    named = [each for each in inside if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))]
-    found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
-    discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them
-    of_skills = [file for file in found if any(discovery.skills_of(file))]
-    of_none = [file for file in found if file not in of_skills]
-    for files, what, cure, skill in (
-        (of_skills, "but are not read", "to read them, set", ""),
-        (of_none, "but of no known skill", "add 'skill', or set", "=FOLDER_OF_SKILL"),
-    ):
-        if files:
-            names = listed([shown(file, config) for file in files])
-            patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
-            setting = f"upskill_case_files = {' '.join(patterns[:_MOST_PATTERNS])}"
-            yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
-
-
-def _outside_arguments(collected: Collection[str], config: pytest.Config) -> Iterator[str]:
-    """Yield which case files in the settings are of skills that run, but do not run themselves."""
-    discovery, arguments = discovery_of(config), arguments_of(config)
-    for file in (config.rootpath / name for name in discovery.patterns):
-        owner = (
-            discovery.owning_skill(file) if file.is_file() and str(file) not in collected else None
-        )
-        runs = owner is not None and any(map(owner.is_relative_to, arguments))
-        if owner and runs and not any(map(file.is_relative_to, arguments)):
-            name = shown(file, config)
-            yield safe_line(f"{name} has cases of {owner.name}: name it as an argument too")
-
-
-def _pattern(file: Path) -> str:
-    """Return a name, or the ending that it probably shares with others, as in ``*.cases.yaml``."""
-    return f"*{''.join(file.suffixes)}" if file.suffixes[1:] else file.name
 
 
 def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:

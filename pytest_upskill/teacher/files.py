@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import termios
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -103,10 +104,6 @@ class Consent:
 
 def _discard_typed_input(terminal: TextIO) -> None:
     """Discard what was typed before the question was asked."""
-    try:
-        import termios  # not on Windows
-    except ImportError:
-        return
     with suppress(termios.error, OSError):
         termios.tcflush(terminal, termios.TCIFLUSH)
 
