@@ -8,7 +8,7 @@ request as long as the host answers:
    the same time: until then this one may have waited behind it.
 2. A timeout without any answer since the request was sent halves the width, once for all requests
    that were in flight together.
-3. A refusal (HTTP 429) cuts the width to four fifths, at most once per 15 s.
+3. A refusal (HTTP 429 or 529) cuts the width to four fifths, at most once per 15 s.
 4. The width grows by one, up to the maximum, after as many answers as it allows requests.
 
 A failed attempt that another may avoid is repeated after a pause without a slot: about 0.5 s, then
@@ -229,9 +229,7 @@ class Retries:
         attempts = _Attempts(request, self.pace.clock())
         retrying = repeating(
             stop=partial(self._gives_up, attempts),
-            before_sleep=lambda state: self.activity.pause(
-                self.host, _reason_to_wait(_error_of(state)), state.upcoming_sleep
-            ),
+            before_sleep=partial(self._note_pause, attempts),
             sleep=self.sleep,
         )
         try:
@@ -281,12 +279,15 @@ class Retries:
 
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
-        attempts.seconds += state.upcoming_sleep
         return (
             self._unanswered(attempts) >= _MAX_UNANSWERED
             or attempts.expensive > _MAX_REPEATS
-            or attempts.seconds > _DEADLINE_S
+            or attempts.seconds + state.upcoming_sleep > _DEADLINE_S
         )
+
+    def _note_pause(self, attempts: _Attempts, state: RetryCallState) -> None:
+        attempts.seconds += state.upcoming_sleep
+        self.activity.pause(self.host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""

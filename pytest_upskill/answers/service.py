@@ -70,7 +70,7 @@ class Service:
         lookahead: int | None = None,
         record_command: str = "",
     ) -> None:
-        self._trials = trials
+        self._trials, self._arms = trials, _arms_of_judged_cases(trials)
         source = Completions(
             hosts, resources, concurrency=concurrency, record_command=record_command
         )
@@ -104,7 +104,6 @@ class Service:
             known=recorded.items(),
             close=self._close,
         )
-        self._arms = _arms_of_judged_cases(trials)
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as its answers are needed now."""
