@@ -73,6 +73,10 @@ def test_all_mistakes_of_a_file_are_reported_at_once_with_their_places() -> None
         ({"cases": [case()], "gate": {"min_recall": "90%"}},
          'gate.min_recall: must be a number such as 0.2, got "90%"'),
         ({"cases": [case(gate={})]}, "cases[0].gate: unknown key (it belongs beside 'cases')"),
+        (
+            {"cases": [case(expected={"contains": "a", "min_pass_rate": 0.5})]},
+            "cases[0].expected.min_pass_rate: unknown key (it belongs in a case)",
+        ),
         ({"cases": [case()], "tags": ["a"]}, "tags: unknown key (it belongs in a case)"),
         ({"cases": [case()], "min_lift": 0.2}, "min_lift: unknown key (it belongs in 'gate')"),
         ({"cases": [case()], "gate": {"min_pass_rate": 1}},

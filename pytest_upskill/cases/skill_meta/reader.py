@@ -199,7 +199,7 @@ def suggest_key(path: JsonPath) -> str:
     known = _KNOWN[holder]
     if (meant := _SYNONYMS.get(word)) in known:
         return suggestion(meant, known)
-    home = next((home for home, keys in _KNOWN.items() if word in keys), holder)
+    home = next((home for home in ("cases", *_KNOWN) if word in _KNOWN[home]), holder)
     if home == holder:
         return suggestion(word, known)
     return f" (it belongs {_HOMES.get(home, f'in {home!r}')})"
