@@ -136,6 +136,7 @@ def report(*cells: Cell) -> Report:
             cell=each,
             outcome="failed" if each.lift.verdict == "hurts" else "passed",
             text=f"{each.skill} on {each.model}: the skill {each.lift.verdict}",
+            next_step="correct it" if each.lift.verdict == "hurts" else "",
         )
         for each in cells
     )

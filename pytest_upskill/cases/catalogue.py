@@ -15,11 +15,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.cases.skill import Skill, SkillVersion, plain_name
+from pytest_upskill.cases.skill import Case, Skill, SkillVersion, plain_name
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.files import leads_out, read_state, write_file
+from pytest_upskill.project.messages import did_you_mean
 
 _LEAD = (
     "The following skills provide specialized instructions for specific tasks. When a task matches "
@@ -190,6 +191,21 @@ class Folder:
     """Names that more than one of the skills has."""
 
 
+def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
+    """Return why the catalogue cannot test which skill a case expects, None if it can."""
+    trigger = case.trigger
+    if trigger is None or trigger.should or not trigger.others:
+        return None
+    if any(map(catalogue.named, trigger.others)):
+        return None
+    names = " or ".join(map(repr, trigger.others))
+    meant = did_you_mean(trigger.others[0], sorted(catalogue.names))
+    return (
+        f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, or "
+        "below"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogues:
     """The catalogues of a session, each read once.
@@ -200,12 +216,16 @@ class Catalogues:
         file: That file.
         root: Folder of the project; links that lead out of it are not followed.
         folders: The skills of the folders that were read.
+        folders_then: The skills that they had at a commit; None if that is not known.
     """
 
     committed: Catalogue | None = None
     file: Path | None = None
     root: Path | None = None
     folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
+    folders_then: dict[tuple[str, Path], Folder | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def of(self, skill: Skill, version: Skill | SkillVersion | None = None) -> Catalogue:
         """Return what an agent sees with a skill, by default as it is now."""

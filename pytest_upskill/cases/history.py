@@ -6,12 +6,11 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
+from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in, why_unlisted
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.cases.skill_files import folder_of_cases, installed_files, read_bundle
 from pytest_upskill.cases.skill_md import read_skill_text
@@ -48,33 +47,32 @@ def with_history(
     beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
     skill = replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
     if not git.is_changed(commit, folder, *beside):
-        return _with_listing(skill, skill, commit, catalogues)
+        return _with_listing(skill, skill, commit, since, catalogues)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         try:
             old = git.extract(commit, folder, Path(temporary), *beside)
-            if old is None:
-                gone = [
-                    os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)
-                ]
-                history = _new_or_renamed(since, gone)
-                return replace(skill, history=history, past_unknown=bool(gone))
-            before = _read(old, skill)
         except git.SubmoduleError as error:
             return replace(skill, history=f"not compared: {error}", past_unknown=True)
+        if old is None:
+            gone = git.deleted_skills(commit, folder)
+            names = [os.path.relpath(each, project) for each in gone]
+            history = _new_or_renamed(since, names)
+            return replace(skill, history=history, past_unknown=bool(names))
+        try:
+            before = _read(old, skill)
         except (BadFile, OSError, Unreadable):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
-        then = _cases_then(skill, old, Path(temporary), extensions)
-    skill = _with_case_changes(skill, then, since)
+        skill = _with_case_changes(skill, old, Path(temporary), since, extensions)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         skill = replace(skill, history=f"no text changed since {since}: not compared")
     else:
         skill = replace(skill, before=before, history="")
-    return _with_listing(skill, before, commit, catalogues)
+    return _with_listing(skill, before, commit, since, catalogues)
 
 
 def _with_listing(
-    skill: Skill, before: Skill | SkillVersion, commit: str, catalogues: Catalogues
+    skill: Skill, before: Skill | SkillVersion, commit: str, since: str, catalogues: Catalogues
 ) -> Skill:
     """Return a skill with what agents saw of all skills at a commit, if that was something else.
 
@@ -82,13 +80,20 @@ def _with_listing(
         skill: The current skill.
         before: Its version at the commit.
         commit: The commit.
+        since: The same in words.
         catalogues: What agents see now.
     """
-    if not any(case.trigger for case in skill.cases):
+    queries = [case for case in skill.cases if case.trigger]
+    if not queries:
         return skill
     seen = _catalogues_then(commit, skill.folder.absolute(), catalogues).of(skill, before)
-    if seen == catalogues.of(skill):
+    if seen == (now := catalogues.of(skill)):
         return skill
+    if lost := [
+        case.id for case in queries if why_unlisted(case, now) and not why_unlisted(case, seen)
+    ]:
+        what = f"cases since {since}: the skill that they expect is gone: {listed(lost, _NAMED)}"
+        skill = replace(skill, case_changes="; ".join(filter(None, [skill.case_changes, what])))
     listed_before = tuple((each.name, each.description) for each in seen.skills)
     return replace(skill, listed_before=listed_before)
 
@@ -99,13 +104,19 @@ def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:
         with suppress(ValueError):
             if content := git.content_at(commit, now.file):
                 return replace(now, committed=catalogue_in(content))
-    then = _skills_then(commit, folder.parent, git.top_of(folder))
+    then = _skills_then(commit, folder.parent, now)
     return replace(now, committed=None, folders={folder.parent: then}) if then else now
 
 
-@cache
-def _skills_then(commit: str, home: Path, top: Path) -> Folder | None:
+def _skills_then(commit: str, home: Path, now: Catalogues) -> Folder | None:
     """Return the skills of a folder at a commit; None outside the repository or with submodules."""
+    if (commit, home) not in now.folders_then:
+        now.folders_then[commit, home] = _read_skills_then(commit, home)
+    return now.folders_then[commit, home]
+
+
+def _read_skills_then(commit: str, home: Path) -> Folder | None:
+    top = git.top_of(home)
     inner = git.from_top(home.resolve(), top)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         # The skills, and links to others.
@@ -125,7 +136,7 @@ def other_skills_changed(commit: str, home: Path, catalogues: Catalogues) -> boo
     """
     if not git.is_changed(commit, home):
         return False
-    then = _skills_then(commit, home, git.top_of(home))
+    then = _skills_then(commit, home, catalogues)
     return then is None or then.catalogue != catalogues.folder(home).catalogue
 
 
@@ -150,37 +161,23 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> Skill | None:
-    """Return a skill with the cases that it had, None if it had none that could run.
+def _with_case_changes(
+    skill: Skill, old: Path, top: Path, since: str, extensions: Extensions
+) -> Skill:
+    """Return a skill with what is known of its cases then: other cases may hide that it is worse.
 
     Args:
         skill: The current skill.
         old: Its folder as it was.
         top: The top of the repository as it was.
+        since: What it is compared with, in words.
         extensions: What plugins add to the format of cases.
     """
-    folder, file = skill.folder.absolute(), skill.case_file.absolute()
-    if file.is_relative_to(folder):
-        file = old / file.relative_to(folder)
-    else:
-        file = top / git.from_top(file, git.top_of(folder))
-    # A setting may say whose the cases are.
-    owners = () if skill.shares_file else ((file.name, old),)
-    discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
-    with suppress(SkillError):
-        found = load_skills(file, extensions=extensions, discovery=discovery)
-        return next((each for each in found if each.folder == old), None)
-    return None
-
-
-def _with_case_changes(skill: Skill, before: Skill | None, since: str) -> Skill:
-    """Return a skill with what is known of its cases then: other cases may hide that it is worse.
-
-    Args:
-        skill: The current skill.
-        before: The skill with its cases then.
-        since: What it is compared with, in words.
-    """
+    try:
+        before = _cases_then(skill, old, top, extensions)
+    except SkillError:
+        unknown = f"those at {since} cannot be read"
+        return replace(skill, case_changes=f"cases may have been removed: {unknown}")
     if before is None:
         return skill
     # What an old case lacks may be outside the folder, such as another skill, whose case it is.
@@ -197,6 +194,27 @@ def _with_case_changes(skill: Skill, before: Skill | None, since: str) -> Skill:
         case_changes=f"cases since {since}: {what}" if what else "",
         new_cases=tuple(name for name in now if name not in then) if then else (),
     )
+
+
+def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> Skill | None:
+    """Return a skill with the cases that it had, None if its case file did not exist or had none.
+
+    Raises:
+        SkillError: The file cannot be read.
+    """
+    folder, file = skill.folder.absolute(), skill.case_file.absolute()
+    if file.is_relative_to(folder):
+        file = old / file.relative_to(folder)
+    else:
+        file = top / git.from_top(file, git.top_of(folder))
+    # A setting may say whose the cases are.
+    owners = () if skill.shares_file else ((file.name, old),)
+    discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
+    if file.is_file():
+        with suppress(NoSkillError):
+            found = load_skills(file, extensions=extensions, discovery=discovery)
+            return next((each for each in found if each.folder == old), None)
+    return None
 
 
 def _content(case: Case) -> Case:

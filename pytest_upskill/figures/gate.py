@@ -28,6 +28,10 @@ _REASONS: Mapping[CellVerdict, str] = {
 }
 """Why a gate fails, by the verdict that fails it."""
 
+_DESCRIBE = f"{DESCRIBE}, in the words of these queries, or change the gate"
+_CORRECT = "correct the skill where answers fail with it, or change the gate"
+_LABEL = "label some of its answers (pytest-upskill judge draw REPORT), or change the gate"
+
 _NEXT_STEPS: Mapping[CellVerdict, str] = {
     "hurts": "read the answers that fail only with the skill, and correct or remove what misled "
     "the model",
@@ -69,6 +73,8 @@ class Gate:
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
     """Whether missing runs or cut answers prevent a decision."""
+    next_step: str = ""
+    """What to do about a gate that failed."""
 
     @property
     def nodeid(self) -> str:
@@ -113,11 +119,8 @@ class Gate:
             if not cell.chooses:
                 lines = [f"against no skill: {_lift_sentence(cell.lift)}"]
                 lines += [_JUDGED_PAST] if cell.lift.judged else []
-            return [*past.worse_lines, *lines, f"next: {past.next_step}"]
-        if self.outcome != "failed":
-            return lines
-        lost_cases = cell.case_changes and cell.case_changes in self.text
-        return [*lines, f"next: {_RESTORE if lost_cases else _next_step(cell)}"]
+            return [*past.worse_lines, *lines, f"next: {self.next_step or past.next_step}"]
+        return [*lines, f"next: {self.next_step}"] if self.next_step else lines
 
     @property
     def report(self) -> str:
@@ -158,7 +161,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
     if reason := cell.why_undecidable:
         return skipped_gate(cell, reason)
     problems = list(_problems(cell, thresholds.with_overrides(cell.gate), comparison))
-    certain = "; ".join(problem.text for problem in problems if problem.is_certain)
+    certain = [problem for problem in problems if problem.is_certain]
     if problems and not certain:
         possible = "; ".join(problem.text for problem in problems)
         # Those of other cells matter through Holm's correction.
@@ -166,12 +169,15 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         gate = skipped_gate(cell, f"missing data: {open_runs} could decide: {possible}")
         return replace(gate, misses_data=True, comparison=comparison)
     figures = _trigger_sentence(cell.triggers) if cell.chooses else _lift_sentence(cell.lift)
-    text = f"{cell.name}: {certain or figures}"
     gate = Gate(
-        cell=cell, outcome="failed" if certain else "passed", text=text, comparison=comparison
+        cell=cell,
+        outcome="failed" if certain else "passed",
+        text=f"{cell.name}: {'; '.join(problem.text for problem in certain) or figures}",
+        comparison=comparison,
+        next_step="; ".join(dict.fromkeys(problem.next_step for problem in certain)),
     )
     # A failed gate has the figures too, unless its details do.
-    if not certain or any(figures in line for line in gate.details):
+    if not certain or (gate.regressed and not cell.chooses):
         return gate
     return replace(gate, text=f"{gate.text} ({figures})")
 
@@ -191,6 +197,7 @@ class _Problem(NamedTuple):
     text: str
     is_certain: bool
     """Whether the cell misses it whatever the results of the open runs."""
+    next_step: str
 
 
 def _problems(
@@ -200,31 +207,35 @@ def _problems(
     lift, triggers, fail_on = cell.lift, cell.triggers, thresholds.fail_on
     is_worse = comparison is not None and (comparison.regressed or comparison.undecided)
     if comparison is not None and is_worse and "regression" in fail_on:
-        yield _Problem(comparison.headline, comparison.regressed)
+        yield _Problem(comparison.headline, comparison.regressed, comparison.next_step)
     if "cases" in fail_on and cell.case_changes:
-        yield _Problem(cell.case_changes, is_certain=True)
+        yield _Problem(cell.case_changes, is_certain=True, next_step=_RESTORE)
     if cell.chooses:
         least, most = thresholds.min_recall, thresholds.max_false_triggers
-        yield from _beyond(triggers.recall_if, least, "recall is under {:g}%")
-        yield from _beyond(triggers.false_if, most, "false triggers are over {:g}%", is_most=True)
+        yield from _beyond(triggers.recall_if, least, "recall is under {:g}%", _DESCRIBE)
+        false = "false triggers are over {:g}%"
+        yield from _beyond(triggers.false_if, most, false, _DESCRIBE, is_most=True)
         return
+    step = _NEXT_STEPS.get(lift.verdict, _CORRECT)
     by = "corrected " if lift.correction else ""
     rate, least = f"{by}pass rate with the skill", thresholds.min_mean_pass_rate
-    yield from _beyond(lift.pass_rate_if, least, f"{rate} is under {{:g}}%")
-    yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points")
+    yield from _beyond(lift.pass_rate_if, least, f"{rate} is under {{:g}}%", step)
+    yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points", step)
     if lift.uncalibrated and "uncalibrated" in fail_on:
-        yield _Problem("it rests on an uncalibrated judge", is_certain=True)
+        problem = "it rests on an uncalibrated judge"
+        yield _Problem(problem, is_certain=True, next_step=_LABEL)
     for verdict in sorted(lift.possible_verdicts | {lift.verdict}):
         # What an uncalibrated judge decides against a skill may be its own mistake.
         is_doubtful = lift.uncalibrated and verdict == "hurts"
         if verdict.replace(" ", "-") in fail_on and not is_doubtful:
-            yield _Problem(_REASONS[verdict], is_certain=verdict == lift.verdict)
+            yield _Problem(_REASONS[verdict], verdict == lift.verdict, _NEXT_STEPS[verdict])
 
 
 def _beyond(
     rate_if: Callable[[bool], float | None],
     limit: float | None,
     text: str,
+    next_step: str,
     *,
     is_most: bool = False,
 ) -> Iterator[_Problem]:
@@ -234,6 +245,7 @@ def _beyond(
         rate_if: Returns the figure if all open runs were for the skill, or against it.
         limit: The least allowed; None for none.
         text: The problem, with a place for the limit in percent.
+        next_step: What to do about it.
         is_most: Whether the limit is the most allowed instead.
     """
     rates = [rate for rate in map(rate_if, (False, True)) if rate is not None]
@@ -241,15 +253,7 @@ def _beyond(
         return
     beyond = [rate > limit if is_most else rate < limit for rate in rates]
     if any(beyond):
-        yield _Problem(text.format(100 * limit), is_certain=all(beyond))
-
-
-def _next_step(cell: Cell) -> str:
-    """Return advice about a gate that failed without a regression."""
-    if cell.chooses:
-        return f"{DESCRIBE}, in the words of these queries, or change the gate"
-    general = "correct the skill where answers fail with it, or change the gate"
-    return _NEXT_STEPS.get(cell.lift.verdict, general)
+        yield _Problem(text.format(100 * limit), all(beyond), next_step)
 
 
 def _trigger_sentence(triggers: Triggers) -> str:

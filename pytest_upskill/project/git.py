@@ -14,6 +14,8 @@ from pytest_upskill.project.messages import did_you_mean
 _SECONDS = 60
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 """Run no program that settings name, and take no committed folder for a bare repository."""
+_USUAL = ("-c", "diff.relative=false", "-c", "status.showUntrackedFiles=normal")
+"""Answer as without the user's settings."""
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 """Pathspec without recordings, baselines and history, which runs themselves write."""
@@ -195,8 +197,8 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
         paths += _pathspecs(others, top_of(folder))
     # A setting may tell git to pass over submodules.
-    diff = ("diff", "--quiet", "--ignore-submodules=none", commit)
-    if git_output(folder, *diff, "--", *paths) is None:
+    diff = ("diff", "--name-only", "--ignore-submodules=none", commit)
+    if _text(folder, *diff, "--", *paths):
         return True
     return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
 
@@ -277,7 +279,7 @@ def run_git(
     ours = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
-            ["git", *_SAFE, *args],  # noqa: S607 - the git of the user
+            ["git", *_SAFE, *_USUAL, *args],  # noqa: S607 - the git of the user
             cwd=folder,
             env=kept | variables | ours,
             input=given.encode("utf-8", "surrogateescape"),
@@ -286,6 +288,8 @@ def run_git(
             check=False,
         )
     except FileNotFoundError:
+        if not folder.exists():
+            raise GitError(f"there is no folder {folder}") from None
         raise NoGitError("git is not installed: install it, or compare with a baseline") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None

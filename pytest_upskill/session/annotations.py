@@ -44,6 +44,11 @@ def annotations(
     config = reporter.config
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
+    for warning in reporter.stats.get("warnings", ()):
+        place, text = warning.fslocation, warning.message.partition("PytestWarning: ")[2]
+        if place and text and not place[0].endswith(".py"):
+            file = config.rootpath / place[0]
+            yield f"::warning {_place(file, place[1], place[0])}::{_escaped(text.strip())}"
     yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
     for session in report.sessions:
         yield from (f"{_WARNING}{_escaped(line)}" for line in session.without_trials)
@@ -78,7 +83,7 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
             if place := _PLACE.match(lines[0]):
                 named, line = reporter.config.invocation_params.dir / place[1], int(place[2]) - 1
                 file = named if named.is_file() else file
-        elif (skill := file.with_name("SKILL.md")).is_file():  # a gate
+        elif report.when == "call" and (skill := file.with_name("SKILL.md")).is_file():  # a gate
             file = skill
         message = "%0A".join(map(_escaped, lines))
         yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"

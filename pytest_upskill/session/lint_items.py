@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.catalogue import as_listed
+from pytest_upskill.cases.catalogue import as_listed, why_unlisted
 from pytest_upskill.cases.lint import description_findings, findings
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -16,7 +16,6 @@ from pytest_upskill.session.items import ItemFailed, ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import extensions_of, languages_of
 from pytest_upskill.session.untrusted_files import HooksOfParent
-from pytest_upskill.trials.trial import why_unlisted
 
 _FIRST = pytest.StashKey[dict[str, str]]()
 """The item that reports a finding first, by the finding."""

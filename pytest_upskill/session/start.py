@@ -13,6 +13,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,7 +123,7 @@ class Reporting:
         """The session as a value; None before its end, and where no test was to run."""
         self._was_interrupted = False
         self._unreadable: list[list[str]] = []
-        """What is wrong with each file that could not be collected, one line for each mistake."""
+        """What is wrong with each file or case that cannot be used, one line for each mistake."""
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
@@ -146,7 +147,9 @@ class Reporting:
     # Last: after pytest's writer of JUnit XML.
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record a trial's result."""
+        """Record a trial's result, or why it could not begin, as for a placeholder."""
+        if report.failed and report.when == "setup" and getattr(report, "upskill", self) is None:
+            self._unreadable.append([str(report.longrepr)])
         self._records.add(report)
         add_to_junit(self._config, report)
 
@@ -234,7 +237,7 @@ class Reporting:
             complete=not (is_stopped or self._unreadable),
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
-            unreadable=tuple(line for lines in self._unreadable for line in lines),
+            unreadable=tuple(dict.fromkeys(chain.from_iterable(self._unreadable))),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),

@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
-from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, as_listed
+from pytest_upskill.cases.catalogue import (
+    Catalogue,
+    Catalogues,
+    ListedSkill,
+    as_listed,
+    why_unlisted,
+)
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
 from pytest_upskill.models.request import MAX_TURNS
-from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.trials.trigger_trial import choosing
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
@@ -147,10 +152,12 @@ def plan(
                     )
                     yield _with_draw(answered, counts)
             if case.trigger:
+                is_skipped = False
                 for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
                     query = _query(case, catalogue, workspace=bool(model.agent))
-                    if arm == "old_trigger" and query.skip:
-                        continue  # it expects a skill that is new
+                    is_skipped = is_skipped or bool(query.skip)
+                    if arm == "old_trigger" and is_skipped:
+                        continue  # it expects a skill that is new, or gone
                     chosen = make(
                         case=query,
                         arm=arm,
@@ -207,21 +214,6 @@ def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
     prompt = trial.model, trial.arm, *question, turns
     counts[prompt] += 1
     return replace(trial, draw=counts[prompt] - 1) if counts[prompt] > 1 else trial
-
-
-def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
-    """Return why the catalogue cannot test which skill a case expects, None if it can."""
-    trigger = case.trigger
-    if trigger is None or trigger.should or not trigger.others:
-        return None
-    if any(map(catalogue.named, trigger.others)):
-        return None
-    names = " or ".join(map(repr, trigger.others))
-    meant = did_you_mean(trigger.others[0], sorted(catalogue.names))
-    return (
-        f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, or "
-        "below"
-    )
 
 
 def request_of(trial: Trial, run: int) -> Request:

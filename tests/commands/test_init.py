@@ -57,8 +57,12 @@ def test_the_first_cases_explain_themselves_and_do_not_run_as_they_are(
     ]
     assert written["cases"][-1]["should_trigger"] is False
     assert all(case["$comment"] for case in written["cases"])
-    result = run_once("--upskill-models=offline", "skills")
+    result = run_once("--upskill-models=offline", "--upskill-md=r.md", "skills")
     assert (result.ret, result.parseoutcomes()["errors"]) == (1, 2)
+    page = Path("r.md").read_text("utf-8")
+    assert "1 file cannot be used" in page
+    assert "skills/sensors/skill_meta.json:11:5: " in page
+    assert "other tests" not in page
 
 
 def test_a_skill_with_cases_is_left_as_it_is(

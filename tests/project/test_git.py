@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.project.git import GitError, extract, merge_base
+from pytest_upskill.project.git import GitError, extract, gone_files, is_dirty, merge_base
 from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")
@@ -89,3 +89,18 @@ def test_the_cure_for_a_ref_that_a_shallow_clone_lacks_works(skill: Path, tmp_pa
     assert f": {command}, or write another ref" in str(error.value)
     git(clone, *command.split()[1:])
     assert merge_base(clone, "origin/base") == git(top, "rev-parse", "base").strip()
+
+
+def test_settings_of_the_user_do_not_change_what_git_answers(
+    skill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = skill.parents[2]
+    settings = "[status]\n\tshowUntrackedFiles = no\n[diff]\n\trelative = true\n"
+    home.joinpath(".gitconfig").write_text(settings, "utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    commit = commit_all(skill.parents[1])
+    (skill / "references" / "v2.md").unlink()
+    (skill / "new.md").write_text("new", "utf-8")
+
+    assert [*gone_files(commit, skill)] == [skill / "references" / "v2.md"]
+    assert is_dirty(skill / "new.md")

@@ -57,6 +57,24 @@ def test_a_skill_that_cannot_be_read_is_marked_itself(
     assert line.startswith("::error file=skills/billing/SKILL.md,line=1,")
 
 
+def test_a_warning_about_a_skill_is_marked(run_once: Run, write_skill: WriteSkill) -> None:
+    file = write_skill() / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("name: billing", "name: Billing Stuff"))
+
+    (line,) = marks_of(run_once("-Wdefault", "--upskill-models=offline", "skills"))
+
+    assert line.startswith("::warning file=skills/billing/SKILL.md,line=2,")
+    assert "name: must be lower-case letters" in line
+
+
+def test_a_placeholder_is_marked_in_its_case_file(run_once: Run, write_skill: WriteSkill) -> None:
+    case = {"id": "a", "input": "Replace this with a question", "expected": {"contains": "x"}}
+    write_skill(case)
+
+    for line in marks_of(run_once("--upskill-models=offline", "skills")):
+        assert line.startswith("::error file=skills/billing/skill_meta.json,line=1,")
+
+
 @pytest.mark.needs("git")
 def test_a_failed_case_of_an_unchanged_skill_says_that_it_is_unchanged(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester

@@ -37,7 +37,7 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
     failed = "1 of 2 gates failed (hurts 1), 1 of 2 cases failed with the skill"
     assert lines[1] == f"### ❌ `{failed}`"
     assert lines[3] == "- `billing on opus: the skill hurts`"
-    assert lines[4].startswith("- `next: read the answers that fail only with the skill, ")
+    assert lines[4] == "- `next: correct it`"
     assert lines[6] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
     assert lines[9].startswith("Measured on 2 cases, 5 runs of each in each arm: ")
 
@@ -121,11 +121,13 @@ def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:
 
 def test_a_failed_gate_is_the_only_one_that_says_what_is_next() -> None:
     whole = report(counted([(5, 0), (5, 0), (2, 0)]))
-    missed = replace(whole.gates[0], outcome="failed", text="billing on haiku: lift is under +90")
+    missed = replace(
+        whole.gates[0], outcome="failed", text="lift is under +90", next_step="do this"
+    )
 
     page = write_markdown(replace(whole, gates=(missed,)))
 
-    assert "- `next: correct the skill where answers fail with it, or change the gate`" in page
+    assert "- `next: do this`" in page
     assert page.count("next: ") == 1
 
 

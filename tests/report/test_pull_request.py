@@ -40,12 +40,12 @@ def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
     for page in pages():
         assert line in page
         assert "skills/test_it.py: it cannot be imported" in page
-        assert "2 files cannot be read" in page
+        assert "2 files cannot be used" in page
         assert "other tests" not in page
         assert "see the output" not in page
     (session,) = json.loads(Path("r.json").read_text("utf-8"))["sessions"]
     assert line in session["unreadable"]
-    assert "verdict=files not read\n" in Path("outputs").read_text("utf-8")
+    assert "verdict=unusable files\n" in Path("outputs").read_text("utf-8")
 
 
 @pytest.mark.needs("git")
@@ -58,7 +58,7 @@ def test_a_broken_file_beside_unchanged_skills_is_something_to_measure(
     result = run_once(*OFFLINE, "--upskill-changed-since=main")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert title() == "\u274c 1 file cannot be read, not everything was measured"
+    assert title() == "\u274c 1 file cannot be used, not everything was measured"
     result.stdout.no_fnmatch_line("*nothing to run*")
 
 

@@ -73,6 +73,20 @@ def test_a_changed_skill_is_kept_from_pytest(branch: Path, run_once: Run, way: s
     said(run_once(*ARGS), "skills/billing was deleted or moved away since main: no trial is left")
 
 
+def test_the_cases_at_the_ref_cannot_be_read(branch: Path, run_once: Run) -> None:
+    file = branch / "skill_meta.json"
+    good = file.read_text("utf-8")
+    git(branch, "switch", "--quiet", "main")
+    file.write_text(good.replace('"id"', '"unknown": 1, "id"', 1), "utf-8")
+    commit_all(branch.parents[1])
+    git(branch, "switch", "--quiet", "--create", "later")
+    file.write_text(json.dumps({"cases": CASES[:1]}), "utf-8")
+
+    result = run_once(*ARGS)
+
+    result.stdout.fnmatch_lines(["*: cases may have been removed: those at main (*) cannot be *"])
+
+
 def test_a_branch_deselects_a_case_by_its_settings(
     branch: Path, run: Run, pytester: pytest.Pytester
 ) -> None:

@@ -231,3 +231,31 @@ def test_a_query_that_expects_a_new_skill_is_not_asked_without_it(
     # Two queries, one of them with the old catalogue too, a gate, and a skill without cases.
     result.assert_outcomes(passed=4, skipped=1)
     result.stdout.no_fnmatch_line("*skipped:*")
+
+
+@pytest.mark.needs("git")
+def test_a_query_whose_skill_was_renamed_is_a_lost_case(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    query = {"id": "index", "input": "Speed it up.", "expected_skill": "databases"}
+    write_skill(query, *queries(1, 0))
+    databases = write_skill(*queries(1, 0), name="databases")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    git(pytester.path, "mv", "skills/databases", "skills/postgres")
+    text = databases.with_name("postgres") / "SKILL.md"
+    text.write_text(text.read_text("utf-8").replace("name: databases", "name: postgres"), "utf-8")
+    loopback.answer = choosing({"Query 0.": took("billing"), "Speed it up.": took("databases")})
+
+    result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
+
+    result.stdout.fnmatch_lines(
+        [
+            "billing on *: cases since main * the skill that they expect is gone: index: *",
+            "skipped: 1 case: expects 'databases', which is not in the catalogue: *",
+        ]
+    )

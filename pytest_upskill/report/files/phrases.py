@@ -98,7 +98,7 @@ def _unmeasured(report: Report) -> Iterator[str]:
     """Yield what was not read, not measured or not compared."""
     lines = [line for session in report.sessions for line in session.unreadable]
     if files := {line.partition(":")[0] for line in lines}:
-        yield f"{counted(len(files), 'file')} cannot be read"
+        yield f"{counted(len(files), 'file')} cannot be used"
     if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
@@ -141,8 +141,17 @@ def failed_case_lines(report: Report) -> Iterator[str]:
     for gate, trial in report.failed_cases:
         why, *_ = failure(trial).splitlines()
         case = f"{gate.cell.title}::{trial.case} on {gate.cell.model}"
-        yield f"{case}: {why}{gate.cell.history_clause}"
+        yield f"{case}: {why}{_before(gate, trial.case)}"
     yield from next_steps(report)
+
+
+def _before(gate: Gate, case: str) -> str:
+    """Return what follows the reason of a failed case: how it did before."""
+    if gate.comparison is None or (past := gate.past.get(case)) is None:
+        return gate.cell.history_clause
+    is_doubtful = past.counts.difference < 0 and not gate.regressed
+    doubt = ", not clearly better, so this may be chance" if is_doubtful else ""
+    return f"; at {gate.comparison.base} it passed {past.was}{doubt}"
 
 
 def results_in_words(report: Report) -> list[str]:
@@ -211,7 +220,7 @@ def overall_verdict(report: Report) -> str:
     failed = {
         "cases failed": report.failed_cases,
         "gates failed": report.failed_gates,
-        "files not read": any(session.unreadable for session in report.sessions),
+        "unusable files": any(session.unreadable for session in report.sessions),
     }
     return verdict if verdict in _WORSE else next(filter(failed.get, failed), verdict)
 
