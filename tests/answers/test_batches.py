@@ -133,18 +133,22 @@ def test_judgements_go_in_a_batch_of_their_own(
 def leave(run: Run, server: BatchServer, *args: str) -> str:
     """Start a run, and interrupt it once its batches are submitted; return its output."""
     server.polls_needed = 10**6
-    interrupted = threading.Event()
+    ended = threading.Event()
     count = 2 if BOTH in args else 1
 
     def interrupt() -> None:
         while sum(batch.polls > 0 for batch in server.batches.values()) < count:
-            interrupted.wait(0.02)
+            ended.wait(0.02)
         import _thread
 
         _thread.interrupt_main()
+        # Again, as Python only prints an interruption that falls into a finalizer.
+        while not ended.wait(10):
+            _thread.interrupt_main()
 
     threading.Thread(target=interrupt, daemon=True).start()
     output = run(*args, no_reraise_ctrlc=True).stdout.str()
+    ended.set()
     server.polls_needed = 1
     return output
 
