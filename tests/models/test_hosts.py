@@ -36,7 +36,7 @@ def test_the_docs_have_a_row_for_every_host_whose_example_is_a_model_there(host:
     number = HOSTS.index(host)
     line = "".join(table[number : number + 1])
     assert line.endswith(row), (
-        f"docs/models.md needs as row {number + 1} of its first table, in the order of HOSTS: "
+        f"docs/models.md needs as row {number + 1} of its table of hosts, in the order of HOSTS: "
         f"| `{host.prefix}:MODEL`{row}"
     )
     example = line.removesuffix(row).removeprefix("| `").removesuffix("`")

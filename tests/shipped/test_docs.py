@@ -16,6 +16,7 @@ from pytest_upskill import hookspecs
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill_meta.schema import CaseFile
 from pytest_upskill.commands.main import COMMANDS
+from pytest_upskill.figures.gate import FAIL_ON
 from pytest_upskill.report.files.write import REPORTS
 from tests.conftest import Run
 from tests.git_repository import commit_all, git
@@ -171,6 +172,15 @@ def test_the_reference_names_every_option_ini_key_and_hook(run_once: Run) -> Non
     names = set(re.findall(r"--upskill-[a-z-]+|\b(?:pytest_)?upskill_[a-z_]+", words))
     assert {"--upskill-models", "upskill_models", "pytest_upskill_make_client"} <= names
     assert names == set(re.findall(r"`((?:--|pytest_)?upskill[-_][a-z_-]+)", reference))
+
+
+def test_the_help_and_the_reference_name_all_that_can_fail_a_gate(run_once: Run) -> None:
+    reference = (CHECKOUT / "docs" / "reference.md").read_text("utf-8")
+    row = next(line for line in reference.splitlines() if "`--upskill-fail-on WORDS`" in line)
+    without_breaks = "".join(run_once("--help").stdout.str().split())
+
+    assert f"Failonanyof:{','.join(FAIL_ON)}" in without_breaks
+    assert [word for word in FAIL_ON if f"`{word}`" not in row] == []
 
 
 def _write(folder: Path, fence: Fence) -> Path:
