@@ -1,7 +1,5 @@
 """``python -m pytest_upskill``, the same as the console script ``pytest-upskill``."""
 
-from __future__ import annotations
-
 import sys
 
 from pytest_upskill.commands.main import main

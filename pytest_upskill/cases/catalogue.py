@@ -72,6 +72,20 @@ class Catalogue:
         """
         return name if name in self.names else self._plain_names.get(plain_name(name))
 
+    def why_unlisted(self, case: Case) -> str | None:
+        """Return why the catalogue cannot test which skill a case expects, None if it can."""
+        trigger = case.trigger
+        if trigger is None or trigger.should or not trigger.others:
+            return None
+        if any(map(self.named, trigger.others)):
+            return None
+        names = " or ".join(map(repr, trigger.others))
+        meant = did_you_mean(trigger.others[0], sorted(self.names))
+        return (
+            f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, "
+            "or below"
+        )
+
     @cached_property
     def _plain_names(self) -> Mapping[str, str]:
         return {plain_name(name): name for name in self.names}
@@ -189,21 +203,6 @@ class Folder:
     """A line for each skill that no agent could choose."""
     shared_names: frozenset[str]
     """Names that more than one of the skills has."""
-
-
-def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
-    """Return why the catalogue cannot test which skill a case expects, None if it can."""
-    trigger = case.trigger
-    if trigger is None or trigger.should or not trigger.others:
-        return None
-    if any(map(catalogue.named, trigger.others)):
-        return None
-    names = " or ".join(map(repr, trigger.others))
-    meant = did_you_mean(trigger.others[0], sorted(catalogue.names))
-    return (
-        f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, or "
-        "below"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in, why_unlisted
+from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
@@ -89,9 +89,8 @@ def _with_listing(
     seen = _catalogues_then(commit, skill.folder.absolute(), catalogues).of(skill, before)
     if seen == (now := catalogues.of(skill)):
         return skill
-    if lost := [
-        case.id for case in queries if why_unlisted(case, now) and not why_unlisted(case, seen)
-    ]:
+    gone = [case for case in queries if now.why_unlisted(case) and not seen.why_unlisted(case)]
+    if lost := [case.id for case in gone]:
         what = f"cases since {since}: the skill that they expect is gone: {listed(lost, _NAMED)}"
         skill = replace(skill, case_changes="; ".join(filter(None, [skill.case_changes, what])))
     listed_before = tuple((each.name, each.description) for each in seen.skills)

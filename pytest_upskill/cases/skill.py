@@ -7,9 +7,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.calls import OfCalls
-from pytest_upskill.checks.code import Sandboxed
+from pytest_upskill.checks import AnyCheck, Judge, OfCalls, Sandboxed
 from pytest_upskill.checks.files import (
     NO_SETUP,
     OfWorkspace,
@@ -19,7 +17,6 @@ from pytest_upskill.checks.files import (
     WorkspaceFile,
     placed,
 )
-from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import Contains
 from pytest_upskill.project.messages import counted, listed
 

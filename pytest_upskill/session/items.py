@@ -36,6 +36,8 @@ from pytest_upskill.trials.trial import Trial, plan
 
 ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
 """Function that waits for the answers to the trial with a key; absent where no test runs."""
+OF_NO_SKILL = pytest.StashKey[list[str]]()
+"""Case files whose cases belong to no known skill."""
 
 
 class ItemFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
@@ -241,6 +243,8 @@ class SkillFile(HooksOfParent, pytest.File):
             # Probably another tool's file: an error only if it was named on the command line.
             if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
                 self._warn([str(error)])
+                path = shown(self.path, self.config)
+                self.config.stash.setdefault(OF_NO_SKILL, []).append(path)
                 return
             raise self.CollectError(str(error)) from None
         folders = Counter(skill.folder.name for skill in skills)

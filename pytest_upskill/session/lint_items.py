@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.catalogue import as_listed, why_unlisted
+from pytest_upskill.cases.catalogue import as_listed
 from pytest_upskill.cases.lint import description_findings, findings
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -71,7 +71,7 @@ class LintItem(ItemOutsidePackages):
         path = shown(self.path, self.config)
         catalogue = catalogues.of(skill)
         for case in skill.cases:
-            if unlisted := why_unlisted(case, catalogue):
+            if unlisted := catalogue.why_unlisted(case):
                 yield safe_line(f"{path}:{case.place}: {case.id}: {unlisted}")
         if skill.hidden:
             return

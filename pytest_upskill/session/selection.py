@@ -14,8 +14,6 @@ from pytest_upskill.answers.changed_recordings import skills_with_other_recordin
 from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
 from pytest_upskill.cases.history import other_skills_changed
-from pytest_upskill.cases.skill import plain_name
-from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import start_of
 from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
 from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
@@ -24,18 +22,19 @@ from pytest_upskill.session.case_files import (
     catalogue_file,
     catalogues_of,
     discovery_of,
+    lookalikes,
+    outside_arguments,
     path_from,
     project_of,
     shown,
 )
-from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
+from pytest_upskill.session.items import OF_NO_SKILL, SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.session.unread_files import lookalikes, outside_arguments
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_collected"),
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_of_no_skill"),
     *("nothing_changed", "deselected", "_deselected_cases"),
 )
 """What a worker sends to the controller."""
@@ -73,8 +72,10 @@ class Selection:
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of them that look like cases, and Python files not collected."""
-        self._collected: set[str] = set()
+        self._collected: set[Path] = set()
         """Case files that were collected."""
+        self._of_no_skill: list[str] = []
+        """Those of them whose cases belong to no known skill."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._deselected_cases: set[str] = set()
@@ -103,8 +104,7 @@ class Selection:
         Those that the command line names have cases, or an error that is clearer than pytest's.
         """
         collectors = yield
-        found = (str(each.path) for each in collectors if isinstance(each, SkillFile))
-        self._collected.update(found)
+        self._collected.update(each.path for each in collectors if isinstance(each, SkillFile))
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
@@ -177,6 +177,7 @@ class Selection:
         """Send what a worker found to the controller."""
         self._hints += lookalikes(self._unread, self._config)
         self._hints += outside_arguments(self._collected, self._config)
+        self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -337,19 +338,9 @@ class Selection:
         ]
 
     def _orphans(self) -> list[str]:
-        """Return the case files that name a skill which a pull request deleted or renamed."""
-        gone = {plain_name(file.parent.name) for file in self._gone if file.name == "SKILL.md"}
-        discovery, found = discovery_of(self._config), []
-        for file in map(Path, sorted(self._collected) if gone else ()):
-            with suppress(BadFile):  # an error of its own
-                reading = discovery.reading(file)
-                named = {*reading.skills} if reading else set()
-                if discovery.owning_skill(file) is None:
-                    named |= {file.parent.name, reading.skill if reading else ""}
-                lost = (each for each in named if plain_name(each) in gone)
-                if not all(discovery.find_skill(each, file) for each in lost):
-                    found.append(shown(file, self._config))
-        return found
+        """Return the case files of no known skill, where a pull request deleted or renamed some."""
+        is_gone = any(file.name == "SKILL.md" for file in self._gone)
+        return sorted(self._of_no_skill) if is_gone else []
 
     def _changed_and_unvisited(self) -> list[Path]:
         """Return the folders of skills that a pull request changed, and pytest did not visit."""

@@ -20,13 +20,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.figures.baseline import (
-    BaselineError,
-    Baselines,
-    Update,
-    read_baselines,
-    update_baseline,
-)
+from pytest_upskill.figures import baseline
 from pytest_upskill.figures.gate import Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
@@ -117,7 +111,7 @@ class Reporting:
         self._records = Records()
         self._gates: list[Gate] = []
         """The gate of each cell, once all trials have run."""
-        self._updates: list[Update] = []
+        self._updates: list[baseline.Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self._report: Report | None = None
         """The session as a value; None before its end, and where no test was to run."""
@@ -128,12 +122,12 @@ class Reporting:
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
         self._baseline_folder = self._settings.project / STATE / "baselines"
-        self._baselines: Baselines | None = None
+        self._baselines: baseline.Baselines | None = None
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
             try:
-                self._baselines = read_baselines(self._baseline_folder, models)
-            except BaselineError as error:
+                self._baselines = baseline.read_baselines(self._baseline_folder, models)
+            except baseline.BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -203,9 +197,11 @@ class Reporting:
         """Write the baseline of each cell; not that of a skill that became worse than it."""
         compared = self._settings.compare == "baseline"
         self._updates = [
-            update_baseline(gate.cell, self._baseline_folder, regressed=compared and gate.regressed)
+            baseline.update_baseline(
+                gate.cell, self._baseline_folder, regressed=compared and gate.regressed
+            )
             for gate in self._gates
-        ] or [Update(text="no baseline written: nothing was measured")]
+        ] or [baseline.Update(text="no baseline written: nothing was measured")]
 
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
     @pytest.hookimpl(tryfirst=True)

@@ -22,15 +22,8 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
-from pytest_upskill.teacher import acceptance
+from pytest_upskill.teacher import acceptance, looks
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.looks import (
-    STRIDE,
-    KeptLook,
-    Ledger,
-    LookDecision,
-    VersionComparison,
-)
 from pytest_upskill.teacher.outcome import Work
 from pytest_upskill.teacher.versions import Task, estimate_tokens
 from pytest_upskill.trials.digests import case_digest
@@ -50,7 +43,7 @@ _FEASIBLE_RUNS = 50
 """Beyond this, more cases are the better advice."""
 
 
-def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptLook:
+def _decide(work: Work, results: Sequence[TrialResult], look: looks.KeptLook) -> looks.KeptLook:
     """Decide about a new version, note what was decided and why, and return the decided look.
 
     Args:
@@ -71,7 +64,7 @@ def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptL
     if cut := sum(trial.cut_failures for trial in results):
         cut_answers = counted(cut, "answer")
         evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
-    decision: LookDecision = "not shown"
+    decision: looks.LookDecision = "not shown"
     if decided.worse:
         finding = f"worse for {', '.join(decided.worse)}"
     elif is_better and not decided.accepted:
@@ -138,7 +131,7 @@ def _comparison_lines(
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
 
 
-def look_of(engine: Engine, task: Task, text: str) -> KeptLook:
+def look_of(engine: Engine, task: Task, text: str) -> looks.KeptLook:
     """Return the look of a version: an earlier one if all its answers are still recorded.
 
     Other answers to the same comparison would be a second chance.
@@ -189,9 +182,9 @@ def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
     return results
 
 
-def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
+def _comparison(engine: Engine, task: Task, text: str) -> looks.VersionComparison:
     checks = sorted(f"{case_digest(case)} {case.trigger}" for case in task.holdout)
-    return VersionComparison(
+    return looks.VersionComparison(
         old="" if task.is_new else _digest(task, task.text),
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),
@@ -208,7 +201,7 @@ def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if settings.description:
         arms = "trigger", "trigger"
-    runs, first = settings.runs, draw * STRIDE
+    runs, first = settings.runs, draw * looks.STRIDE
     both = (
         engine.trials(task.version(version), task.holdout, arm, runs=runs, first_run=first)
         for version, arm in zip((text, old), arms, strict=True)
@@ -229,8 +222,8 @@ def _counts_by_student(
     return counts
 
 
-def _ledger(engine: Engine) -> Ledger:
-    return Ledger(engine.state / "looks", engine.workplace.resources.cache)
+def _ledger(engine: Engine) -> looks.Ledger:
+    return looks.Ledger(engine.state / "looks", engine.workplace.resources.cache)
 
 
 def _digest(task: Task, text: str) -> str:

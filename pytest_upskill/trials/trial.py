@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
-from pytest_upskill.cases.catalogue import (
-    Catalogue,
-    Catalogues,
-    ListedSkill,
-    as_listed,
-    why_unlisted,
-)
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, as_listed
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
@@ -276,7 +270,7 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
         workspace=case.workspace if workspace else (),
         setup=case.setup if workspace else NO_SETUP,
         max_turns=None,
-        skip=why_unlisted(case, catalogue),
+        skip=catalogue.why_unlisted(case),
     )
 
 

@@ -5,8 +5,6 @@ Where a sandbox cannot hide files, only the places are shown of code that may na
 those of other lines, after ``aka``), values and messages.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from abc import ABC, abstractmethod
