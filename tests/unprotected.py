@@ -53,13 +53,16 @@ class Removal:
 # fmt: off
 NO_LANDLOCK = Edit("sandbox/launcher.py", "    _restrict_files(version, writable, readable)\n", "")
 NO_FILTER = Edit("sandbox/launcher.py", "    _filter_calls(build_allowlist(os.uname().machine, version))\n", "")
-OPEN_NETWORK = Edit("sandbox/confinement.py", '    "--unshare-net",\n', "")
+OPEN_NETWORK = Edit("sandbox/confinement.py", '"--unshare-net", ', "")
 OPEN_ETC = Edit("sandbox/confinement.py", '"/etc/alternatives"', '"/etc"')
 NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    _drop_capabilities(capabilities)\n", "")
 NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHINES:", "    if machine:")
 ALL_FILES = Edit("sandbox/confinement.py", "[*_system_mounts(), *devices]", '[*_system_mounts(), "--bind", "/", "/", *devices]')
 NO_TIME_LIMIT = Edit("checks/cpu_limit.py", "_SECONDS, _REPEAT_S)", "0)")
-NO_NAMESPACES = Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--die-with-parent"')
+NAMESPACES = 'command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]'
+NO_NAMESPACES = Edit("sandbox/confinement.py", NAMESPACES, "")
+ONLY_THE_NETWORK = Edit("sandbox/confinement.py", NAMESPACES, 'command += ["--unshare-net"]')
+OUTLIVES_ITS_PARENT = Edit("sandbox/confinement.py", ', "--die-with-parent"', "")
 NO_OWN_USER = Edit("sandbox/run.py", 'as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []', "as_own_user: list[str] = []")
 WRITABLE_TMP = Edit("sandbox/launcher.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
 INHERITED = Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n")
@@ -74,7 +77,7 @@ SANDBOX = (
     Removal("test_no_setting_of_the_kernel_can_be_written", (NO_LANDLOCK, NO_FILTER, NO_OWN_USER), ("landlock",)),
     Removal("test_the_environment_is_built_from_nothing", (INHERITED,), EVERY),
     Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
-    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '    "--unshare-pid",\n', ""), Edit("sandbox/confinement.py", '["--cap-drop", "ALL"]', "[]"), NO_OWN_USER), ("bwrap",)),
+    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '"--unshare-pid", ', ""), Edit("sandbox/confinement.py", ', "--cap-drop", "ALL"', ""), NO_OWN_USER), ("bwrap",)),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
     Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (ALL_FILES,), ("bwrap",)),
     Removal("test_no_folder_of_the_system_can_be_written", (Edit("sandbox/confinement.py", ', "--remount-ro", "/"]', "]"),), ("bwrap",)),
@@ -92,9 +95,9 @@ SANDBOX = (
     Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER, NO_CAPABILITIES_DROPPED), ("landlock",)),
     Removal("test_nothing_a_program_starts_outlives_it", (NO_KILL,), ("limits", "off")),
     Removal("test_nothing_a_program_starts_outlives_it", (NO_KILL, NO_GROUP_KILL), ("landlock",)),
-    Removal("test_nothing_a_program_starts_outlives_it", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_nothing_a_program_starts_outlives_it", (ONLY_THE_NETWORK, OUTLIVES_ITS_PARENT), ("bwrap",)),
     Removal("test_programs_die_with_the_process_that_started_them", (NO_PIPE,), ("landlock", "limits", "off")),
-    Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/confinement.py", ', "--die-with-parent"', ""),), ("bwrap",)),
+    Removal("test_programs_die_with_the_process_that_started_them", (OUTLIVES_ITS_PARENT,), ("bwrap",)),
     Removal("test_the_wall_clock_ends_a_program_and_its_children", (NO_TIME,), EVERY),
     Removal("test_output_is_cut_and_its_source_killed", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if False:"),), EVERY),
     Removal("test_cpu_time_is_limited", (Edit("sandbox/limits.py", 'ulimit -t "$1"; ', ""),), LIMITED),
@@ -144,7 +147,7 @@ RUNNING = (
     Removal(REFUSED, (NO_LANDLOCK,), ("landlock",)),
     Removal(REFUSED, (NO_FILTER,), ("landlock",)),
     Removal("test_a_bomb_fails_in_bounded_time", (Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 16"),)),
-    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (ONLY_THE_NETWORK, OUTLIVES_ITS_PARENT), ("bwrap",)),
     Removal("test_leaving_early_is_not_passing", (Edit("checks/compile/python.py", 'if not reports["done"]:', "if False:"),), LIMITED),
     Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("checks/compile/python.py", "if known != nonce:", "if False:"),)),
     Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("checks/compile/run_tests.py", "if sha256(received).hexdigest() != self._digest:", "if False:"),)),
