@@ -40,7 +40,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Write a schema or a catalogue and run nothing; use one process if no trial will run."""
     if path := config.getoption("upskill_write_schema"):
-        from pytest_upskill.cases.skill_meta.json_schema import write_schema
+        from pytest_upskill.session.without_tests import write_schema
 
         return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_catalogue_update"):

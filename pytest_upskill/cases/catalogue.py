@@ -215,16 +215,12 @@ class Catalogues:
         file: That file.
         root: Folder of the project; links that lead out of it are not followed.
         folders: The skills of the folders that were read.
-        folders_then: The skills that they had at a commit; None if that is not known.
     """
 
     committed: Catalogue | None = None
     file: Path | None = None
     root: Path | None = None
     folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
-    folders_then: dict[tuple[str, Path], Folder | None] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     def of(self, skill: Skill, version: Skill | SkillVersion | None = None) -> Catalogue:
         """Return what an agent sees with a skill, by default as it is now."""

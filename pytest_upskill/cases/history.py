@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
@@ -103,18 +104,13 @@ def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:
         with suppress(ValueError):
             if content := git.content_at(commit, now.file):
                 return replace(now, committed=catalogue_in(content))
-    then = _skills_then(commit, folder.parent, now)
+    then = _skills_then(commit, folder.parent)
     return replace(now, committed=None, folders={folder.parent: then}) if then else now
 
 
-def _skills_then(commit: str, home: Path, now: Catalogues) -> Folder | None:
+@cache  # what a commit has never changes
+def _skills_then(commit: str, home: Path) -> Folder | None:
     """Return the skills of a folder at a commit; None outside the repository or with submodules."""
-    if (commit, home) not in now.folders_then:
-        now.folders_then[commit, home] = _read_skills_then(commit, home)
-    return now.folders_then[commit, home]
-
-
-def _read_skills_then(commit: str, home: Path) -> Folder | None:
     top = git.top_of(home)
     inner = git.from_top(home.resolve(), top)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
@@ -135,7 +131,7 @@ def other_skills_changed(commit: str, home: Path, catalogues: Catalogues) -> boo
     """
     if not git.is_changed(commit, home):
         return False
-    then = _skills_then(commit, home, catalogues)
+    then = _skills_then(commit, home)
     return then is None or then.catalogue != catalogues.folder(home).catalogue
 
 

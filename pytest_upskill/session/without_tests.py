@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pytest_upskill import STATE
 from pytest_upskill.answers.recordings import Cache, Recording
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
+from pytest_upskill.cases import skill_meta
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.cases.discovery import skill_folders, title_of
 from pytest_upskill.models import Model, Request
@@ -106,6 +108,16 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
     yield probe(trial.model, trial.max_tokens)
     steps = recorded_steps(trial, run, lambda sent: cache.load(sent, url))
     yield from (sent for sent, _ in steps)
+
+
+def write_schema(path: Path) -> int:
+    """Write the JSON Schema of case files for editors; return 0, or 4 if it cannot be written."""
+    try:
+        path.write_bytes(files(skill_meta).joinpath("skill_meta.schema.json").read_bytes())
+    except OSError as error:
+        sys.stderr.write(f"ERROR: --upskill-write-schema: {path}: {error.strerror}\n")
+        return 4
+    return 0
 
 
 def update_catalogue(config: pytest.Config) -> int:

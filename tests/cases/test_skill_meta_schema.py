@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
+from pytest_upskill.cases import skill_meta
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText
-from pytest_upskill.cases.skill_meta import json_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT, OUT_OF_DATE
 from tests.shipped.schemas import case_schema
 
-FOLDER = Path(json_schema.__file__).parent
+FOLDER = Path(skill_meta.__path__[0])
 SHIPPED = (FOLDER / "skill_meta.schema.json").read_text("utf-8")
 SKILL = SkillFolder(
     FOLDER, SkillText(name="a", text="", body_at=0, warnings=()), FOLDER / "skill_meta.json"
