@@ -15,7 +15,7 @@ _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TA
 _DEFAULT_BRANCHES = ("HEAD", "main", "master")
 
 
-def targets_of_request(environ: Mapping[str, str]) -> list[str]:
+def merge_targets(environ: Mapping[str, str]) -> list[str]:
     """Return the branch that a CI system wants to merge a pull request into; nothing elsewhere."""
     return [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
 
@@ -44,7 +44,7 @@ def changed_files(
             # Without a remote there is no branch to compare with, only uncommitted changes.
             defaults = ["HEAD"]
     problem = ""
-    for ref in (*filter(None, refs), *targets_of_request(environ), *defaults):
+    for ref in (*filter(None, refs), *merge_targets(environ), *defaults):
         try:
             commit = git.merge_base(folder, ref)
             if not git.is_changed(commit, folder):

@@ -56,9 +56,8 @@ def with_history(
             return replace(skill, history=f"not compared: {error}", past_unknown=True)
         if old is None:
             gone = git.deleted_skills(commit, folder)
-            names = [os.path.relpath(each, project) for each in gone]
-            history = _new_or_renamed(since, names)
-            return replace(skill, history=history, past_unknown=bool(names))
+            history = _new_or_renamed(since, [os.path.relpath(each, project) for each in gone])
+            return replace(skill, history=history, past_unknown=bool(gone))
         try:
             before = _read(old, skill)
         except (BadFile, OSError, Unreadable):

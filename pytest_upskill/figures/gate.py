@@ -222,8 +222,7 @@ def _problems(
     yield from _beyond(lift.pass_rate_if, least, f"{rate} is under {{:g}}%", step)
     yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points", step)
     if lift.uncalibrated and "uncalibrated" in fail_on:
-        problem = "it rests on an uncalibrated judge"
-        yield _Problem(problem, is_certain=True, next_step=_LABEL)
+        yield _Problem("it rests on an uncalibrated judge", is_certain=True, next_step=_LABEL)
     for verdict in sorted(lift.possible_verdicts | {lift.verdict}):
         # What an uncalibrated judge decides against a skill may be its own mistake.
         is_doubtful = lift.uncalibrated and verdict == "hurts"

@@ -43,8 +43,6 @@ class Revision:
     """Name of the branch; "" if HEAD is detached."""
     dirty: bool
     """Whether tracked files differ from the commit, or a skill's folder has untracked ones."""
-    subject: str = ""
-    """The first line of the commit's message."""
 
 
 def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
@@ -55,13 +53,12 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         folders: Folders in which untracked files count as changes.
     """
     try:
-        last = git_output(project, "log", "-1", "--format=%H%n%s")
-        if last is None:
+        commit = git_output(project, "rev-parse", "--verify", "--quiet", "HEAD")
+        if commit is None:
             return None
-        commit, _, subject = last.strip().partition("\n")
         branch = (git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or "").strip()
         dirty = _has_changes(project, folders)
-        return Revision(commit=commit, branch=branch, dirty=dirty, subject=subject)
+        return Revision(commit=commit.strip(), branch=branch, dirty=dirty)
     except GitError:
         return None
 

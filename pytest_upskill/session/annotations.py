@@ -45,10 +45,10 @@ def annotations(
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
     for warning in reporter.stats.get("warnings", ()):
-        place, text = warning.fslocation, warning.message.partition("PytestWarning: ")[2]
-        if place and text and not place[0].endswith(".py"):
-            file = config.rootpath / place[0]
-            yield f"::warning {_place(file, place[1], place[0])}::{_escaped(text.strip())}"
+        path, line = warning.fslocation or ("", 0)
+        text = warning.message.partition("PytestWarning: ")[2].strip()
+        if text and not path.endswith(".py"):
+            yield f"::warning {_place(config.rootpath / path, line, path)}::{_escaped(text)}"
     yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
     for session in report.sessions:
         yield from (f"{_WARNING}{_escaped(line)}" for line in session.without_trials)

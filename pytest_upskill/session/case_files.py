@@ -56,11 +56,6 @@ def arguments_of(config: pytest.Config) -> list[Path]:
     return [start / argument.partition("::")[0] for argument in config.args]
 
 
-def path_from(root: Path, path: Path) -> str:
-    """Return a path relative to a folder, also if it is not below the folder."""
-    return os.path.relpath(path, root)
-
-
 def project_of(config: pytest.Config) -> Path:
     """Return the project's folder.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.batches import may_have_batches
-from pytest_upskill.answers.changed_recordings import targets_of_request
+from pytest_upskill.answers.changed_recordings import merge_targets
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Service
@@ -61,8 +61,7 @@ def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
     # CI replays what a merge would give, where other skills may have other descriptions.
-    targets = targets_of_request(os.environ)
-    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in targets]
+    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in merge_targets(os.environ)]
     return " && ".join([*merges, command if replaced else f"{command} --upskill-cache auto"])
 
 

@@ -24,7 +24,7 @@ from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_check
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.junit import trial_properties
-from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_from, shown
+from pytest_upskill.session.case_files import catalogues_of, discovery_of, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
 from pytest_upskill.session.results import TrialRecord, failure_repr
@@ -100,7 +100,7 @@ class TrialItem(ItemOutsidePackages):
         It is the beginning of the node id, but of files outside the rootdir, pytest makes node ids
         that are no paths, and not unique.
         """
-        path = path_from(self.config.rootpath, self.path)
+        path = os.path.relpath(self.path, self.config.rootpath)
         if self.parent is None or not self.trial.skill.shares_file:
             return path
         return f"{path}::{self.parent.name}"
@@ -163,10 +163,7 @@ class TrialItem(ItemOutsidePackages):
                         "question for offline to quote it"
                     )
                     return
-        yield (
-            "offline only quotes its context: either the skill lacks the fact, or the answer has "
-            "to be computed or written, which needs a model"
-        )
+        yield "offline only quotes: the skill lacks this, or a model has to write the answer"
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the case's file, line (pytest counts from 0) and title."""
@@ -243,8 +240,7 @@ class SkillFile(HooksOfParent, pytest.File):
             # Probably another tool's file: an error only if it was named on the command line.
             if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
                 self._warn([str(error)])
-                path = shown(self.path, self.config)
-                self.config.stash.setdefault(OF_NO_SKILL, []).append(path)
+                self.config.stash.setdefault(OF_NO_SKILL, []).append(shown(self.path, self.config))
                 return
             raise self.CollectError(str(error)) from None
         folders = Counter(skill.folder.name for skill in skills)
@@ -255,7 +251,7 @@ class SkillFile(HooksOfParent, pytest.File):
                 # Of folders with the same name it is the path.
                 name = skill.folder.name
                 if folders[name] > 1:
-                    name = path_from(self.config.rootpath, skill.folder)
+                    name = os.path.relpath(skill.folder, self.config.rootpath)
                 yield SkillCases.from_parent(self, name=name, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
@@ -318,7 +314,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         unusable: str | None = trial.case.unwritten
         if settings.require_compilers:
             unusable, lack = unusable or lack, None
-        place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
+        place = f"{os.path.relpath(parent.path, parent.config.rootpath)}:{trial.case.place}"
         item: TrialItem = TrialItem.from_parent(
             parent,
             name=trial.name,

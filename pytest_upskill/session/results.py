@@ -1,5 +1,6 @@
 """The results of a session: those of trials, the cells that they make, and gates as tests."""
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -17,7 +18,6 @@ from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.junit import gate_properties
-from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialResult, Unmeasured
@@ -91,7 +91,7 @@ class Records:
         """Return a cell with its trials."""
         cell = replace(
             records[0].cell,
-            case_file=path_from(settings.project, settings.rootdir / key.path),
+            case_file=os.path.relpath(settings.rootdir / key.path, settings.project),
             skipped=tuple(sorted(case for cell, case in self.skipped if cell == key)),
             trials=tuple(record.result for record in records),
             at_k=settings.at_k,
@@ -112,14 +112,13 @@ class Records:
         for (cell, case), reason in self.skipped.items():
             cases[cell].append(SkippedCase(case=case, reason=reason))
         measured = {cell for cell, _ in self.measured}
-        files = {cell.path for cell in measured}
         skills = (
             Unmeasured(
                 path=cell.path,
                 skill=cell.skill,
                 model=cell.model,
                 cases=tuple(skipped),
-                is_changed=is_missed(cell.path, files),
+                is_changed=is_missed(cell.path, {each.path for each in measured}),
             )
             for cell, skipped in cases.items()
             if cell not in measured
@@ -145,7 +144,7 @@ def _labels(cell: Cell, settings: Settings) -> CellLabels | None:
 
 
 _When = Literal["setup", "call", "teardown"]
-_Outcome = Literal["passed", "failed", "skipped"]
+Outcome = Literal["passed", "failed", "skipped"]
 
 
 def failure_repr(text: str, path: str, line: int) -> ReprExceptionInfo:
@@ -168,7 +167,7 @@ def report_gate(session: pytest.Session, gate: Gate) -> None:
 
 
 def report_as_test(
-    session: pytest.Session, nodeid: str, title: str, outcome: _Outcome, text: str, **fields: Any
+    session: pytest.Session, nodeid: str, title: str, outcome: Outcome, text: str, **fields: Any
 ) -> None:
     """Report what was decided as if it were a test; a skipped one has no call.
 
@@ -183,7 +182,7 @@ def report_as_test(
     session.testscollected += 1  # one at a time, or the percentage would go back from 100
     path, hook = nodeid.partition("::")[0], session.config.hook
     location = (path, 0, title)
-    phases: list[tuple[_When, _Outcome, Any]] = [
+    phases: list[tuple[_When, Outcome, Any]] = [
         ("setup", "passed", None),
         ("call", outcome, failure_repr(safe(text), path, 1) if outcome == "failed" else None),
     ]

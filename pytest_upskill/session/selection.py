@@ -24,7 +24,6 @@ from pytest_upskill.session.case_files import (
     discovery_of,
     lookalikes,
     outside_arguments,
-    path_from,
     project_of,
     shown,
 )
@@ -39,9 +38,6 @@ _SENT = (
 )
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-
-_NAMED = 10
-"""How many skills, files or cases a line names."""
 
 
 class Selection:
@@ -267,16 +263,18 @@ class Selection:
             if new is None or str(new.parent) not in self._visited
         ]
         missed = [shown(each, self._config) for each in self._changed_and_unvisited()]
+        is_gone = any(file.name == "SKILL.md" for file in self._gone)
+        orphans = sorted(self._of_no_skill) if is_gone else []
         for places, what in (
             (skills, "deleted or moved away since {}: no trial is left"),
             (self._lost_files(), "deleted or moved since {}: see that no case is lost"),
             (missed, "changed since {}, but pytest does not collect it"),
             (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
-            (self._orphans(), "for a skill deleted or renamed since {}: write its new name"),
+            (orphans, "for a skill deleted or renamed since {}: write its new name"),
         ):
             if places:
                 was = agreeing("was", len(places))
-                yield safe_line(f"{listed(places, _NAMED)} {was} {what.format(self.since)}")
+                yield safe_line(f"{listed(places)} {was} {what.format(self.since)}")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request that have no cases, with the reason."""
@@ -286,7 +284,7 @@ class Selection:
             str(each): self._lost_case_files(each) or _NO_CASES.format(shown(each, self._config))
             for each in self._unexplained
         }
-        return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
+        return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
@@ -336,11 +334,6 @@ class Selection:
                 and (new is None or discovery.is_case_file(new))
             )
         ]
-
-    def _orphans(self) -> list[str]:
-        """Return the case files of no known skill, where a pull request deleted or renamed some."""
-        is_gone = any(file.name == "SKILL.md" for file in self._gone)
-        return sorted(self._of_no_skill) if is_gone else []
 
     def _changed_and_unvisited(self) -> list[Path]:
         """Return the folders of skills that a pull request changed, and pytest did not visit."""

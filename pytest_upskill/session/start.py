@@ -13,9 +13,8 @@ from collections.abc import Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -33,7 +32,7 @@ from pytest_upskill.session.outgoing import Outgoing, redact_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, add_to_junit
 from pytest_upskill.session.resources import RESOURCES, set_up
-from pytest_upskill.session.results import Records, report_as_test, report_gate
+from pytest_upskill.session.results import Outcome, Records, report_as_test, report_gate
 from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import Terminal
@@ -122,11 +121,11 @@ class Reporting:
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
         self._baseline_folder = self._settings.project / STATE / "baselines"
-        self._baselines: baseline.Baselines | None = None
+        self._recorded: baseline.Baselines | None = None
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
             try:
-                self._baselines = baseline.read_baselines(self._baseline_folder, models)
+                self._recorded = baseline.read_baselines(self._baseline_folder, models)
             except baseline.BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
@@ -169,8 +168,7 @@ class Reporting:
         cells = self._records.cells(settings)
         # Baselines that are only to be updated decide nothing.
         compared = settings.compare == "baseline"
-        past = self._baselines if compared else None
-        self._gates = decide_gates(cells, settings.thresholds, past)
+        self._gates = decide_gates(cells, settings.thresholds, self._recorded if compared else None)
         if compared and settings.baseline_update:
             # A run needs no advice to record what it records.
             for index, gate in enumerate(self._gates):
@@ -186,9 +184,7 @@ class Reporting:
 
     def _report_skills_without_cases(self, session: pytest.Session) -> None:
         """Report each changed skill without cases as a test, which fails where they are to."""
-        outcome: Literal["failed", "skipped"] = (
-            "failed" if "cases" in self._settings.fail_on else "skipped"
-        )
+        outcome: Outcome = "failed" if "cases" in self._settings.fail_on else "skipped"
         for skill, reason in self._selection.without_cases().items():
             nodeid = f"{skill}/SKILL.md::cases"
             report_as_test(session, nodeid, nodeid, outcome, reason, upskill=None)
@@ -233,7 +229,7 @@ class Reporting:
             complete=not (is_stopped or self._unreadable),
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
-            unreadable=tuple(dict.fromkeys(chain.from_iterable(self._unreadable))),
+            unreadable=tuple(dict.fromkeys(line for lines in self._unreadable for line in lines)),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),

@@ -22,7 +22,8 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
-from pytest_upskill.teacher import acceptance, looks
+from pytest_upskill.teacher import acceptance
+from pytest_upskill.teacher.acceptance import KeptLook, Ledger, LookDecision, VersionComparison
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.outcome import Work
 from pytest_upskill.teacher.versions import Task, estimate_tokens
@@ -43,7 +44,7 @@ _FEASIBLE_RUNS = 50
 """Beyond this, more cases are the better advice."""
 
 
-def _decide(work: Work, results: Sequence[TrialResult], look: looks.KeptLook) -> looks.KeptLook:
+def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptLook:
     """Decide about a new version, note what was decided and why, and return the decided look.
 
     Args:
@@ -64,7 +65,7 @@ def _decide(work: Work, results: Sequence[TrialResult], look: looks.KeptLook) ->
     if cut := sum(trial.cut_failures for trial in results):
         cut_answers = counted(cut, "answer")
         evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
-    decision: looks.LookDecision = "not shown"
+    decision: LookDecision = "not shown"
     if decided.worse:
         finding = f"worse for {', '.join(decided.worse)}"
     elif is_better and not decided.accepted:
@@ -131,7 +132,7 @@ def _comparison_lines(
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
 
 
-def look_of(engine: Engine, task: Task, text: str) -> looks.KeptLook:
+def look_of(engine: Engine, task: Task, text: str) -> KeptLook:
     """Return the look of a version: an earlier one if all its answers are still recorded.
 
     Other answers to the same comparison would be a second chance.
@@ -178,13 +179,14 @@ def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
         work.note(growth=new - old)
     ledger.write(_decide(work, results, look))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
-    engine.say(*_comparison_lines(work, _counts_by_student(results), *names))
+    counts = _counts_by_student(results)
+    engine.say(*_comparison_lines(work, counts, *names))
     return results
 
 
-def _comparison(engine: Engine, task: Task, text: str) -> looks.VersionComparison:
+def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
     checks = sorted(f"{case_digest(case)} {case.trigger}" for case in task.holdout)
-    return looks.VersionComparison(
+    return VersionComparison(
         old="" if task.is_new else _digest(task, task.text),
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),
@@ -201,7 +203,7 @@ def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if settings.description:
         arms = "trigger", "trigger"
-    runs, first = settings.runs, draw * looks.STRIDE
+    runs, first = settings.runs, draw * acceptance.STRIDE
     both = (
         engine.trials(task.version(version), task.holdout, arm, runs=runs, first_run=first)
         for version, arm in zip((text, old), arms, strict=True)
@@ -222,8 +224,8 @@ def _counts_by_student(
     return counts
 
 
-def _ledger(engine: Engine) -> looks.Ledger:
-    return looks.Ledger(engine.state / "looks", engine.workplace.resources.cache)
+def _ledger(engine: Engine) -> Ledger:
+    return Ledger(engine.state / "looks", engine.workplace.resources.cache)
 
 
 def _digest(task: Task, text: str) -> str:

@@ -5,7 +5,7 @@
 2. The text of its question decides whether a case is a train case or held out (`acceptance`).
 3. The teacher proposes versions; the one that passes most train cases is chosen (`search`).
 4. It is compared once with the old version, or with no skill, by fresh runs on the held-out cases
-   (`confirmation`). A ledger counts these looks (`looks`): each one is stricter.
+   (`confirmation`). A ledger counts these looks (`acceptance`): each one is stricter.
 5. A new skill is saved; a version of an existing one is written if the user agrees (`files`).
 """
 

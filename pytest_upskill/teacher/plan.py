@@ -8,10 +8,9 @@ from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import look_alpha
 from pytest_upskill.teacher import cases
-from pytest_upskill.teacher.acceptance import ALPHA, power
+from pytest_upskill.teacher.acceptance import ALPHA, KeptLook, power
 from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.looks import KeptLook
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
 from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial, run_count

@@ -21,7 +21,7 @@ from pytest_upskill.figures.baseline import BaselineError, read_baseline
 from pytest_upskill.project.files import read_file, read_state, write_file
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.looks import KeptLook, Ledger, VersionComparison
+from pytest_upskill.teacher.acceptance import KeptLook, Ledger, VersionComparison
 from tests.answers.one_recording import REQUEST, URL, only_file, recorded
 
 KINDS = {

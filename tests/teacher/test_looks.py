@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.teacher.acceptance import question_digest, text_digest
-from pytest_upskill.teacher.looks import STRIDE, KeptLook, Ledger, VersionComparison
+from pytest_upskill.teacher.acceptance import (
+    STRIDE,
+    KeptLook,
+    Ledger,
+    VersionComparison,
+    question_digest,
+    text_digest,
+)
 
 CASES = [Case(id=f"case-{number}", input=f"What is {number}?", checks=()) for number in range(3)]
 TASK = "Write kernels"

@@ -20,7 +20,7 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, 
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own_skill
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
-from pytest_upskill.cases.adapters.waza import GRADERS
+from pytest_upskill.cases.adapters.other_tools import GRADERS
 
 _QUESTION = "prompt|input|question|query|task|instruction|user_request|text"
 PROMPTS = tuple(_QUESTION.split("|"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_upskill.cases.adapters import other_tools, plugin_eval, promptfoo, vally, waza
+from pytest_upskill.cases.adapters import other_tools, plugin_eval, promptfoo
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, read_keys, unknown
 from pytest_upskill.cases.adapters.draft import Note, Weight
 from pytest_upskill.cases.adapters.evals_json import EVALS_JSON, PROMPTS_CSV, SKILL_AT_TOP, TRIGGERS
@@ -18,8 +18,8 @@ from pytest_upskill.cases.source.formats import PARSERS
 
 ADAPTERS: tuple[Adapter, ...] = (
     promptfoo.ADAPTER,
-    waza.ADAPTER,
-    vally.ADAPTER,
+    other_tools.WAZA,
+    other_tools.VALLY,
     plugin_eval.ADAPTER,
     other_tools.TESSL,
     other_tools.CALIPER,

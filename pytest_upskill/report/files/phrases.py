@@ -139,9 +139,8 @@ def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
 def failed_case_lines(report: Report) -> Iterator[str]:
     """Yield why each failed case or query failed, and what to do."""
     for gate, trial in report.failed_cases:
-        why, *_ = failure(trial).splitlines()
-        case = f"{gate.cell.title}::{trial.case} on {gate.cell.model}"
-        yield f"{case}: {why}{_before(gate, trial.case)}"
+        why = failure(trial).splitlines()[0] + _before(gate, trial.case)
+        yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}: {why}"
     yield from next_steps(report)
 
 

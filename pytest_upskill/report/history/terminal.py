@@ -157,7 +157,6 @@ def _row(point: Point, why_break: str) -> dict[str, Scalar]:
         "commit": point.revision.commit,
         "branch": point.revision.branch,
         "dirty": point.revision.dirty,
-        "subject": point.revision.subject,
         "command": point.run.command,
         "file": point.file,
         "skill": point.cell.skill,
