@@ -239,8 +239,8 @@ class SkillFile(HooksOfParent, pytest.File):
         except SkillError as error:
             # Probably another tool's file: an error only if it was named on the command line.
             if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
-                self._warn([str(error)])
                 self.config.stash.setdefault(OF_NO_SKILL, []).append(shown(self.path, self.config))
+                self._warn([str(error)])
                 return
             raise self.CollectError(str(error)) from None
         folders = Counter(skill.folder.name for skill in skills)

@@ -166,6 +166,8 @@ class Selection:
         for item in session.items:
             if self.since is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
+                # An arm of it may be deselected, which its gate tells.
+                self._deselected_cases.discard(f"{item.trial.skill.name}::{item.trial.case.id}")
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 

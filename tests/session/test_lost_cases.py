@@ -98,6 +98,14 @@ def test_a_branch_deselects_a_case_by_its_settings(
     said(result, "billing::b was deselected, as by -k or -m, and so not measured")
 
 
+def test_a_case_of_which_only_an_arm_is_deselected_is_not_lost(branch: Path, run_once: Run) -> None:
+    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+
+    result = run_once(*ARGS, "-m", "upskill(arm='with_skill')")
+
+    result.stdout.no_fnmatch_line("*deselected, as by*")
+
+
 def test_a_renamed_skill_with_its_cases_lost_none(branch: Path, run_once: Run) -> None:
     git(branch, "mv", "../billing", "../bills")
     file = branch.with_name("bills") / "SKILL.md"
