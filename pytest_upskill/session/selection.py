@@ -168,6 +168,7 @@ class Selection:
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
                 # An arm of it may be deselected, which its gate tells.
                 self._deselected_cases.discard(f"{item.trial.skill.name}::{item.trial.case.id}")
+        self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
@@ -175,7 +176,6 @@ class Selection:
         """Send what a worker found to the controller."""
         self._hints += lookalikes(self._unread, self._config)
         self._hints += outside_arguments(self._collected, self._config)
-        self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
