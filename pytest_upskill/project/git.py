@@ -187,9 +187,7 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    places = (folder, *beside)
-    found = (*places, *(each for place in places for each in place.rglob("*")))
-    links = {each for each in found if each.is_symlink()}
+    links = {link for place in (folder, *beside) for link in _links(place)}
     paths = ["."]
     if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
         paths += _pathspecs(others, top_of(folder))
@@ -374,4 +372,4 @@ def check_out(commit: str, top: Path, pathspecs: Iterable[str], into: Path) -> N
 
 
 def _links(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_symlink()]
+    return [path for path in (folder, *folder.rglob("*")) if path.is_symlink()]

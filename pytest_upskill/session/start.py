@@ -142,7 +142,9 @@ class Reporting:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result, or why it could not begin, as for a placeholder."""
         if report.failed and report.when == "setup" and getattr(report, "upskill", self) is None:
-            self._unreadable.append([str(report.longrepr)])
+            # Of a case its message begins with the place, and not if the run was stopped.
+            file, why = report.nodeid.partition("::")[0], str(report.longrepr)
+            self._unreadable += [[why]] if why.startswith(f"{file}:") else []
         self._records.add(report)
         add_to_junit(self._config, report)
 

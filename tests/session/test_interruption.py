@@ -236,7 +236,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     )
 
     result = pytester.runpytest_inprocess(
-        *UNTESTED_PLUGINS, "-n2", "--upskill-models", "offline", "skills"
+        *UNTESTED_PLUGINS, "-n2", "--upskill-models", "offline", "--upskill-md=r.md", "skills"
     )
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -247,6 +247,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
             "*= 1 error, 1 more with the same cause in *",
         ]
     )
+    assert "cannot be used" not in Path("r.md").read_text("utf-8")
 
 
 def test_nothing_is_sent_while_the_figures_of_an_interrupted_run_are_made(
