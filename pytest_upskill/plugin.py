@@ -4,7 +4,8 @@ Imports only pytest and the table of options, so that an unused plugin costs no 
 """
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ from pytest_upskill.session.options import OPTIONS, Option
 
 _NOT_COLLECTED = pytest.StashKey[bool]()
 """Set if case files were not collected because no models are chosen."""
+
+
+class _AsCompiled:
+    """Finds the modules of this package as Python does, which pip has compiled.
+
+    pytest rewrites the assertions of all that is installed with a plugin. Where that was not
+    cached, as in CI and in most containers, each process would compile the whole package.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, *_: object) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, path) if name.startswith("pytest_upskill.") else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +85,8 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     if not (given.upskill_lint or given.upskill_models or early_config.getini("upskill_models")):
         return (yield)
+    sys.meta_path.insert(0, _AsCompiled)
+    early_config.add_cleanup(lambda: sys.meta_path.remove(_AsCompiled))
     from pytest_upskill.session.untrusted_files import initial_arguments
 
     arguments, start = given.file_or_dir, early_config.invocation_params.dir

@@ -115,6 +115,30 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
         assert not _modules(pytester, f"pytest_upskill.{name.replace('/', '.')}")
 
 
+def test_pytest_rewrites_nothing_but_the_entry_point(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest("""if True:
+        import json, sys
+
+        def pytest_unconfigure():
+            modules = (each for each in sys.modules.values() if "pytest_upskill." in str(each))
+            rewritten = (each for each in modules if "Rewriting" in str(type(each.__loader__)))
+            with open("modules.json", "w") as file:
+                json.dump(sorted(each.__name__ for each in rewritten), file)
+    """)
+
+    _run(pytester, "--upskill-models", "offline", "skills").assert_outcomes(passed=3)
+
+    assert _modules(pytester, "pytest_upskill") == {
+        "pytest_upskill.plugin",
+        "pytest_upskill.hookspecs",
+        "pytest_upskill.session",
+        "pytest_upskill.session.options",
+    }
+
+
 def _run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
     without = ("-p", "no:cacheprovider", "-p", "no:anyio")
     return pytester.run(sys.executable, "-B", "-m", "pytest", *without, *args)
