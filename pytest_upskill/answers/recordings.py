@@ -211,9 +211,14 @@ class Cache:
         by what, and what was recorded."""
         self._ignored_by_git = ignored_by_git
 
+    @property
+    def is_read(self) -> bool:
+        """Whether recorded answers are used."""
+        return self.mode in {"auto", "replay"}
+
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
-        found = self._recorded(request, url) if self.mode in {"auto", "replay"} else None
+        found = self._recorded(request, url) if self.is_read else None
         if found is None:
             return None
         recording, completion = found
@@ -292,7 +297,7 @@ class Cache:
 
     def holds(self, request: Request, url: str) -> bool:
         """Check whether there is a recording that ``load`` could read, without reading it."""
-        return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
+        return self.is_read and os.access(self._file(request, url), os.R_OK)
 
     def changed_fields(self, subject: str, request: Request, url: str) -> list[str]:
         """Return the fields that differ in the most similar request recorded for ``subject``.

@@ -48,7 +48,7 @@ def with_history(
     beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
     skill = replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
     if not git.is_changed(commit, folder, *beside):
-        return _with_listing(skill, skill, commit, since, catalogues)
+        return _with_listing(skill, skill, folder.parent, commit, catalogues)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         try:
             old = git.extract(commit, folder, Path(temporary), *beside)
@@ -64,47 +64,50 @@ def with_history(
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
         skill = _with_case_changes(skill, old, Path(temporary), since, extensions)
+        home = Path(git.top_of(folder), old.relative_to(temporary)).parent
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         skill = replace(skill, history=f"no text changed since {since}: not compared")
     else:
         skill = replace(skill, before=before, history="")
-    return _with_listing(skill, before, commit, since, catalogues)
+    return _with_listing(skill, before, home, commit, catalogues)
 
 
 def _with_listing(
-    skill: Skill, before: Skill | SkillVersion, commit: str, since: str, catalogues: Catalogues
+    skill: Skill, before: Skill | SkillVersion, home: Path, commit: str, catalogues: Catalogues
 ) -> Skill:
     """Return a skill with what agents saw of all skills at a commit, if that was something else.
 
     Args:
         skill: The current skill.
         before: Its version at the commit.
+        home: The folder in which it was then.
         commit: The commit.
-        since: The same in words.
         catalogues: What agents see now.
     """
     queries = [case for case in skill.cases if case.trigger]
     if not queries:
         return skill
-    seen = _catalogues_then(commit, skill.folder.absolute(), catalogues).of(skill, before)
+    seen = _catalogues_then(commit, home, skill, catalogues).of(skill, before)
     if seen == (now := catalogues.of(skill)):
         return skill
     gone = [case for case in queries if now.why_unlisted(case) and not seen.why_unlisted(case)]
     if lost := [case.id for case in gone]:
-        what = f"cases since {since}: the skill that they expect is gone: {listed(lost, _NAMED)}"
+        since = f"cases since {skill.ref} ({commit[:7]})"
+        what = f"{since}: the skill that they expect is gone: {listed(lost, _NAMED)}"
         skill = replace(skill, case_changes="; ".join(filter(None, [skill.case_changes, what])))
     listed_before = tuple((each.name, each.description) for each in seen.skills)
     return replace(skill, listed_before=listed_before)
 
 
-def _catalogues_then(commit: str, folder: Path, now: Catalogues) -> Catalogues:
+def _catalogues_then(commit: str, home: Path, skill: Skill, now: Catalogues) -> Catalogues:
     """Return what agents saw at a commit; what the repository did not have is as it is now."""
     if now.committed and now.file:
         with suppress(ValueError):
             if content := git.content_at(commit, now.file):
                 return replace(now, committed=catalogue_in(content))
-    then = _skills_then(commit, folder.parent)
-    return replace(now, committed=None, folders={folder.parent: then}) if then else now
+    then = _skills_then(commit, home)
+    here = skill.folder.absolute().parent
+    return replace(now, committed=None, folders={here: then}) if then else now
 
 
 @cache  # what a commit has never changes

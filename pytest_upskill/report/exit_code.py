@@ -94,7 +94,9 @@ def without_cases(report: Report) -> str:
     """Return how many changed skills have no cases, in words; empty for none."""
     skills = sum(session.without_cases for session in report.sessions)
     return (
-        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} no cases" if skills else ""
+        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} no cases that run"
+        if skills
+        else ""
     )
 
 

@@ -48,10 +48,14 @@ class Files:
             exitstatus: Exit status of pytest itself.
         """
         settings = self._settings
-        used = {"recordings": settings.cache_dir} if settings.cache_mode == "replay" else {}
+        used, refs = dict[str, Path](), (settings.ref, settings.changed_since)
+        # Who records answers and compares nothing need not be told that they are new.
+        if settings.cache_mode == "replay" or (
+            any(refs) and any(run.completion.replayed for run in runs_of(report.gates))
+        ):
+            used["recordings"] = settings.cache_dir
         if settings.compare == "baseline":
             used["baselines"] = settings.project / STATE / "baselines"
-        refs = (settings.ref, settings.changed_since)
         for kind, place in used.items():
             self._recordings += changed_files(kind, place, os.environ, refs)
         wanted = settings.reports or settings.runs_dir or in_github_actions(os.environ)

@@ -29,6 +29,7 @@ from pytest_upskill.session.case_files import (
 )
 from pytest_upskill.session.items import OF_NO_SKILL, SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
@@ -131,16 +132,14 @@ class Selection:
             return
         changed = cache(lambda folder: self._is_changed(folder, since))
         others_changed = cache(lambda folder: self._is_catalogue_changed(folder, since))
-        settings, rerecorded = self._config.stash[SETTINGS], set[str]()
+        rerecorded = cache(lambda: self._with_other_recordings(since))
         try:
-            if settings.cache_mode == "replay":  # whose results rest on them
-                rerecorded = skills_with_other_recordings(settings.cache_dir, since, self._project)
             unchanged = {
                 item
                 for item in items
                 # A trial depends on the folders of the skill and of the case file.
                 if isinstance(item, TrialItem)
-                and item.trial.skill.name not in rerecorded
+                and item.trial.skill.name not in rerecorded()
                 and not (changed(item.trial.skill.folder) or changed(item.path.parent))
                 and not (item.trial.chooses and others_changed(item.trial.skill.folder.parent))
             }
@@ -210,10 +209,10 @@ class Selection:
             yield from self.without_trials()
         unvisited = {each.parent for each in ([] if self.deselected else self._unvisited)}
         if folders := sorted(shown(each, self._config) for each in unvisited):
-            have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
+            them = "it" if len(folders) == 1 else "them"
             yield (
-                f"pytest does not look for tests in {listed(folders)}, which {have} skills: pass "
-                f"{them} as an argument to run them"
+                f"pytest does not look for tests in {listed(folders)}: pass {them} as an argument "
+                "to run the skills there"
             )
         elif none_ran and not (self._visited or self._misnamed or self._hints):
             yield (
@@ -238,6 +237,13 @@ class Selection:
     def _is_changed(self, folder: Path, ref: str) -> bool:
         """Return whether a folder is new, or differs from its version at a git ref."""
         return is_changed(merge_base(folder, ref, self._project), folder)
+
+    def _with_other_recordings(self, ref: str) -> set[str]:
+        """Return the skills whose results rest on recordings that differ from those at a ref."""
+        recorded = self._config.stash[RESOURCES].cache
+        if not recorded.is_read:
+            return set()
+        return skills_with_other_recordings(recorded.folder, ref, self._project)
 
     def _is_catalogue_changed(self, folder: Path, ref: str) -> bool:
         """Return whether the skills among which a model chooses differ from those at a git ref."""
@@ -279,13 +285,14 @@ class Selection:
                 yield safe_line(f"{listed(places)} {was} {what.format(self.since)}")
 
     def without_cases(self) -> dict[str, str]:
-        """Return the changed skills of a pull request that have no cases, with the reason."""
+        """Return the changed skills of a pull request without a case that runs, with the reason."""
         if self.since is None:
             return {}
         found = self._misnamed | {
             str(each): self._lost_case_files(each) or _NO_CASES.format(shown(each, self._config))
             for each in self._unexplained
         }
+        found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited()}
         return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:
@@ -381,11 +388,12 @@ class Selection:
     def _unvisited(self) -> list[Path]:
         """The folders of skills below the arguments of pytest that it has not visited.
 
-        Those are left out that ``--ignore`` names.
+        Those are left out that ``--ignore`` names, except in a pull request, which may have set it.
         """
         # A link to a skill that was visited elsewhere is no unvisited skill.
         visited = {Path(folder).resolve() for folder in self._visited}
-        start, ignored = self._config.invocation_params.dir, self._config.getoption("ignore")
+        start = self._config.invocation_params.dir
+        ignored = self._config.getoption("ignore") if self.since is None else None
         meant = [Path(os.path.abspath(start / each)) for each in ignored or ()]  # noqa: PTH100  links stay
         tops = filter(Path.is_dir, arguments_of(self._config))
         below = (folder for top in tops for folder in skill_folders(top))

@@ -187,6 +187,20 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
         assert said in pytester.path.joinpath(f"r.{name}").read_text("utf-8")
 
 
+def test_a_run_that_could_request_names_the_changed_recordings_that_it_used(
+    run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    for file in pytester.path.glob("recordings/*/*.json"):
+        file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    live = (*recorded[:-2], "--upskill-compare=origin/main")
+
+    replayed = run_once(*live)
+    requested = run_once(*live, "--upskill-cache=refresh")
+
+    replayed.stdout.fnmatch_lines(["recordings changed since origin/main, on which *"])
+    requested.stdout.no_fnmatch_line("recordings changed *")
+
+
 def test_recordings_that_are_only_new_are_named_by_a_command_that_lists_them(
     run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:

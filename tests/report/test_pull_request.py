@@ -11,6 +11,7 @@ import pytest
 from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all
+from tests.scripted_model import Script
 
 REPORTS = ("--upskill-md=r.md", "--upskill-html=r.html", "--upskill-json=r.json")
 OFFLINE = ("--upskill-models=offline", *REPORTS, "skills")
@@ -76,7 +77,7 @@ def test_a_changed_skill_without_cases_is_in_the_title_and_gets_no_tick(
 
     assert result.ret == pytest.ExitCode.OK
     nothing = "Nothing to measure: 1 skill unchanged since main"
-    assert title() == f"\u2754 {nothing}, 1 changed skill has no cases"
+    assert title() == f"\u2754 {nothing}, 1 changed skill has no cases that run"
     assert '<div class="banner open">' in pages()[1]
 
 
@@ -155,3 +156,20 @@ def test_another_gate_is_named_as_another_case_is(
 
     result.stdout.fnmatch_lines(["*changed: the gate: a worse skill may look better, *"])
     assert title().startswith("\u2754 ")
+
+
+def test_a_case_that_fell_clearly_is_not_called_chance_though_the_skill_is_no_worse(
+    run_once: Run, script: Script, pytester: pytest.Pytester
+) -> None:
+    args = script(lost="----- ----- +++++", unsure="-++-- ----- +-+++", found="+++++ ----- -----")
+    file = pytester.path / "skills" / "csv" / "SKILL.md"
+    new = file.read_text("utf-8")
+    file.write_text(f"{new}OLD\n", "utf-8")
+    commit_all(pytester.path)
+    file.write_text(new, "utf-8")
+
+    run_once(*args, "--upskill-compare=HEAD", "--upskill-md=r.md")
+
+    page = Path("r.md").read_text("utf-8")
+    assert "; at HEAD it passed 5/5`\n" in page
+    assert "; at HEAD it passed 4/5, not clearly better, so this may be chance`\n" in page

@@ -30,12 +30,14 @@ def branch(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
     return folder
 
 
-def said(result: pytest.RunResult, line: str) -> None:
+def said(
+    result: pytest.RunResult, line: str, why: str = "some of what changed may not be measured"
+) -> None:
     result.stdout.fnmatch_lines([f"upskill: {line}"])
     page = Path("r.md").read_text("utf-8")
     _, title, *_ = page.splitlines()
     assert "\u2705" not in title
-    assert "some of what changed may not be measured" in title
+    assert why in title
     assert line.partition(" ")[0] in page
 
 
@@ -59,18 +61,38 @@ def test_a_case_file_is_moved_and_loses_a_case(branch: Path, run_once: Run) -> N
     said(run_once(*ARGS), "skills/billing/skill_meta.json was deleted or moved since main: *")
 
 
-@pytest.mark.parametrize("way", ["a virtual environment", "a folder that pytest skips"])
-def test_a_changed_skill_is_kept_from_pytest(branch: Path, run_once: Run, way: str) -> None:
-    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
-    if way == "a virtual environment":
-        (branch / "pyvenv.cfg").write_text("", "utf-8")
-        said(
-            run_once(*ARGS), "skills/billing was changed since main, but pytest does not collect it"
-        )
-        return
-    shutil.move(branch, branch.parent / "build" / "billing")
+WAYS = {
+    "an option": ("pytest.ini", "[pytest]\naddopts = --ignore=skills/billing\n"),
+    "a pattern": ("pytest.ini", "[pytest]\naddopts = --ignore-glob=*/billing\n"),
+    "a setting": ("pytest.ini", "[pytest]\nnorecursedirs = billing\n"),
+    "a hook": ("conftest.py", 'collect_ignore = ["skills/billing"]\n'),
+    "a virtual environment": ("skills/billing/pyvenv.cfg", ""),
+}
 
-    said(run_once(*ARGS), "skills/billing was deleted or moved away since main: no trial is left")
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("others", ["--upskill-changed-since=main", "-q"])
+def test_a_changed_skill_is_kept_from_pytest(
+    branch: Path, run_once: Run, way: str, others: str
+) -> None:
+    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    file, text = WAYS[way]
+    Path(file).write_text(text, "utf-8")
+    none = "1 changed skill has no cases that run"
+
+    result = run_once(*ARGS, others)
+    strict = run_once(*ARGS, others, "--upskill-fail-on=hurts,regression,cases")
+
+    said(result, "skills/billing was changed since main, but pytest does not collect it", none)
+    assert result.ret == pytest.ExitCode.OK
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_skill_is_moved_to_where_pytest_does_not_look(branch: Path, run_once: Run) -> None:
+    shutil.move(branch, branch.parent / "build" / "billing")
+    moved = "skills/billing was deleted or moved away since main: no trial is left"
+
+    said(run_once(*ARGS), moved, "1 changed skill has no cases that run")
 
 
 def test_the_cases_at_the_ref_cannot_be_read(branch: Path, run_once: Run) -> None:

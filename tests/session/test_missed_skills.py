@@ -44,8 +44,8 @@ def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_r
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     told = (
-        f"upskill: pytest does not look for tests in {home}, which has skills: "
-        "pass it as an argument to run them"
+        f"upskill: pytest does not look for tests in {home}: "
+        "pass it as an argument to run the skills there"
     )
     assert result.outlines.count(told) == 1
 
@@ -61,9 +61,7 @@ def test_hidden_skills_are_named_beside_others_but_not_links_to_them(
 
     result = run_once(option)
 
-    result.stdout.fnmatch_lines(
-        ["upskill: pytest does not look for tests in .claude/skills, which has skills: *"]
-    )
+    result.stdout.fnmatch_lines(["upskill: pytest does not look for tests in .claude/skills: *"])
 
 
 def test_hidden_skills_are_not_named_where_tests_were_deselected(

@@ -213,6 +213,35 @@ def test_a_description_that_takes_the_queries_of_another_skill_is_red(
 
 
 @pytest.mark.needs("git")
+def test_a_skill_that_is_moved_next_to_one_that_takes_its_queries_is_red(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    folder = write_skill(*queries(6, 0), defaults={"min_pass_rate": 0})
+    (write_skill(name="ops/thief") / "skill_meta.json").unlink()
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    folder.rename(pytester.path / "skills" / "ops" / "billing")
+    commit_all(pytester.path)
+
+    def by_catalogue(received: Received) -> Reply | str:
+        if "<name>greeting</name>" in received.system:
+            return took("greeting")
+        return took("thief" if "thief" in received.system else "billing")
+
+    loopback.answer = by_catalogue
+
+    result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["*the choice became worse than main: q0, *0/6 runs right, main 6/6, p*"]
+    )
+
+
+@pytest.mark.needs("git")
 def test_a_query_that_expects_a_new_skill_is_not_asked_without_it(
     run_once: Run,
     write_skill: WriteSkill,
