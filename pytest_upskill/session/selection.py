@@ -1,8 +1,7 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import os
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,20 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
-from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
-from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
-from pytest_upskill.cases.history import other_skills_changed
 from pytest_upskill.cases.source.files import start_of
-from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
+from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
+from pytest_upskill.session.branch import Branch
 from pytest_upskill.session.case_files import (
     arguments_of,
-    catalogue_file,
-    catalogues_of,
     discovery_of,
     lookalikes,
     outside_arguments,
-    project_of,
     shown,
 )
 from pytest_upskill.session.items import OF_NO_SKILL, SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
-from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
@@ -54,9 +47,9 @@ class Selection:
         self._config = config
         settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
         self._changed_since = settings.changed_since if settings else None
-        self.since = settings.ref or settings.changed_since if settings else None
-        """The git ref with which a pull request is compared; None if there is none."""
-        self._project = project_of(config)
+        ref = settings.ref or settings.changed_since if settings else None
+        self.branch = Branch(config, ref) if ref else None
+        """The branch of a pull request; None if nothing says with what to compare it."""
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
         self._folders: dict[str, str] = {}
@@ -68,15 +61,15 @@ class Selection:
         self._unread: list[Path] = []
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
-        """Lines about those of them that look like cases, and Python files not collected."""
+        """Lines about those of `_unread` that look like cases, and Python files not collected."""
         self._collected: set[Path] = set()
         """Case files that were collected."""
         self._of_no_skill: list[str] = []
-        """Those of them whose cases belong to no known skill."""
+        """Those of `_collected` whose cases belong to no known skill."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._deselected_cases: set[str] = set()
-        """Cases that -k, -m and their like left out, which pytest's settings may contain."""
+        """Cases that -k, -m and their like left out, also where ``addopts`` has these options."""
         self._broken_files = 0
 
     @pytest.hookimpl(wrapper=True)
@@ -98,7 +91,8 @@ class Selection:
     ) -> Generator[None, list[Any], list[Any]]:
         """Record the folder of a ``SKILL.md``, and files that nobody collects.
 
-        Those that the command line names have cases, or an error that is clearer than pytest's.
+        A file that the command line names is always collected: it has cases, or our error is
+        clearer than pytest's.
         """
         collectors = yield
         self._collected.update(each.path for each in collectors if isinstance(each, SkillFile))
@@ -127,19 +121,17 @@ class Selection:
         Raises:
             pytest.UsageError: git failed.
         """
-        since = self._changed_since
-        if since is None:
+        if self._changed_since is None:
             return
-        changed = cache(lambda folder: self._is_changed(folder, since))
-        others_changed = cache(lambda folder: self._is_catalogue_changed(folder, since))
-        rerecorded = cache(lambda: self._with_other_recordings(since))
+        branch = Branch(self._config, self._changed_since)
+        changed, others_changed = cache(branch.has_changed), cache(branch.has_changed_catalogue)
         try:
             unchanged = {
                 item
                 for item in items
                 # A trial depends on the folders of the skill and of the case file.
                 if isinstance(item, TrialItem)
-                and item.trial.skill.name not in rerecorded()
+                and item.trial.skill.name not in branch.rerecorded
                 and not (changed(item.trial.skill.folder) or changed(item.path.parent))
                 and not (item.trial.chooses and others_changed(item.trial.skill.folder.parent))
             }
@@ -147,6 +139,7 @@ class Selection:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
         if unchanged:
             self._config.hook.pytest_deselected(items=[*unchanged])
+            # Our own hook has just recorded these, which are unchanged.
             self._deselected_cases.clear()
             items[:] = [item for item in items if item not in unchanged]
             ran = {item.trial.skill.folder for item in items if isinstance(item, TrialItem)}
@@ -161,18 +154,18 @@ class Selection:
         self._deselected_cases |= {f"{trial.skill.name}::{trial.case.id}" for trial in trials}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Run the other files if only case files are broken: none depends on another."""
+        """Note which skills run; let the other files run if only case files are broken."""
         for item in session.items:
-            if self.since is not None and isinstance(item, TrialItem):
+            if self.branch is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
-                # An arm of it may be deselected, which its gate tells.
+                # If only some of its arms are deselected, the gate says so.
                 self._deselected_cases.discard(f"{item.trial.skill.name}::{item.trial.case.id}")
         self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
     def pytest_sessionfinish(self) -> None:
-        """Send what a worker found to the controller."""
+        """Complete the hints; in a worker, send the controller what was found."""
         self._hints += lookalikes(self._unread, self._config)
         self._hints += outside_arguments(self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
@@ -205,7 +198,7 @@ class Selection:
         yield from sorted(self._misnamed.values())
         yield from self._hints
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
-        if none_ran or self.since is not None:
+        if none_ran or self.branch is not None:
             yield from self.without_trials()
         unvisited = {each.parent for each in ([] if self.deselected else self._unvisited)}
         if folders := sorted(shown(each, self._config) for each in unvisited):
@@ -228,145 +221,81 @@ class Selection:
             measured: The case files that were measured.
         """
         others = {self._folders.get(each) for each in measured}
-        if self.since is not None and self._folders.get(case_file) not in {None, *others}:
-            folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
-            with suppress(GitError):  # the comparison would have been refused
-                return any(self._is_changed(folder, self.since) for folder in folders)
-        return False
-
-    def _is_changed(self, folder: Path, ref: str) -> bool:
-        """Return whether a folder is new, or differs from its version at a git ref."""
-        return is_changed(merge_base(folder, ref, self._project), folder)
-
-    def _with_other_recordings(self, ref: str) -> set[str]:
-        """Return the skills whose results rest on recordings that differ from those at a ref."""
-        recorded = self._config.stash[RESOURCES].cache
-        if not recorded.is_read:
-            return set()
-        return skills_with_other_recordings(recorded.folder, ref, self._project)
-
-    def _is_catalogue_changed(self, folder: Path, ref: str) -> bool:
-        """Return whether the skills among which a model chooses differ from those at a git ref."""
-        commit, file = merge_base(folder, ref, self._project), catalogue_file(self._config)
-        if file.exists():
-            return content_at(commit, file) != file.read_bytes()
-        return other_skills_changed(commit, folder, catalogues_of(self._config))
+        if self.branch is None or self._folders.get(case_file) in {None, *others}:
+            return False
+        folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
+        return any(self.branch.changed(folders))
 
     def without_trials(self) -> Iterator[str]:
-        """Yield which visited skills have no cases; in a pull request, which of the changed.
+        """Yield what has no trial, a line each: skills without cases, and files by a wrong name.
 
-        In a pull request, also which were deleted.
+        In a pull request, only what it changed, and what else it took from the measurement.
         """
         yield from sorted(self._misnamed.values())
-        folders = [each for each in self._unexplained if not self._lost_case_files(each)]
+        folders = [each for each in self._unexplained if not self._lost_cases_of(each)]
         if folders:
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {agreeing('has', len(folders))} {_NO_CASES.format(skill)}")
+        if self.branch is not None:
+            yield from self._taken_away(self.branch)
+
+    def _taken_away(self, branch: Branch) -> Iterator[str]:
+        """Yield what a branch took from the measurement: skills, case files and cases."""
         arguments = {path.resolve() for path in arguments_of(self._config)}
         skills = [
-            shown(file.parent, self._config)
-            for file, new in self._gone.items()
-            if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
-            if new is None or str(new.parent) not in self._visited
+            shown(old, self._config)
+            for old, new in branch.gone_skills.items()
+            if not arguments.isdisjoint((old, *old.parents))
+            if new is None or str(new) not in self._visited
         ]
-        missed = [shown(each, self._config) for each in self._changed_and_unvisited()]
-        is_gone = any(file.name == "SKILL.md" for file in self._gone)
-        orphans = sorted(self._of_no_skill) if is_gone else []
+        uncollected = [shown(each, self._config) for each in self._changed_and_unvisited]
+        orphans = sorted(self._of_no_skill) if branch.gone_skills else []
         for places, what in (
             (skills, "deleted or moved away since {}: no trial is left"),
-            (self._lost_files(), "deleted or moved since {}: see that no case is lost"),
-            (missed, "changed since {}, but pytest does not collect it"),
+            (
+                branch.case_files_gone_without_skill,
+                "deleted or moved since {}: see that no case is lost",
+            ),
+            (uncollected, "changed since {}, but pytest does not collect it"),
             (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
             (orphans, "for a skill deleted or renamed since {}: write its new name"),
         ):
             if places:
                 was = agreeing("was", len(places))
-                yield safe_line(f"{listed(places)} {was} {what.format(self.since)}")
+                yield safe_line(f"{listed(places)} {was} {what.format(branch.ref)}")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request without a case that runs, with the reason."""
-        if self.since is None:
+        if self.branch is None:
             return {}
         found = self._misnamed | {
-            str(each): self._lost_case_files(each) or _NO_CASES.format(shown(each, self._config))
+            str(each): self._lost_cases_of(each) or _NO_CASES.format(shown(each, self._config))
             for each in self._unexplained
         }
-        found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited()}
+        found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited}
         return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
         for folder in self._unexplained:
-            if why := self._lost_case_files(folder):
+            if why := self._lost_cases_of(folder):
                 yield safe_line(f"{folder.name} has {why}")
-        with suppress(GitError):  # the comparison would have been refused
-            if self.since is not None and (stale := sorted(self._not_in_catalogue(self.since))):
-                yield safe_line(
-                    f"{listed(stale)}: the catalogue file is older, so queries of other skills are "
-                    "measured without the change: pytest --upskill-catalogue-update"
-                )
+        if self.branch is not None:
+            homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
+            yield from self.branch.stale_catalogue(homes)
 
-    def _not_in_catalogue(self, since: str) -> set[str]:
-        """Return the skills that the committed catalogue shows otherwise, or although deleted.
+    def _lost_cases_of(self, skill: Path) -> str:
+        return self.branch.why_no_cases_any_more(skill) if self.branch else ""
 
-        Those without cases too, as they may take the queries of others.
-        """
-        catalogues = catalogues_of(self._config)
-        if (committed := catalogues.committed) is None:
-            return set()
-        commit = merge_base(self._project, since)
-        homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
-        changed = (home for home in homes if other_skills_changed(commit, home, catalogues))
-        here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
-        deleted = {file.parent.name for file in self._gone if file.name == "SKILL.md"}
-        gone = deleted & committed.names - {skill.name for skill in here}
-        return {skill.name for skill in here.difference(committed.skills)} | gone
-
-    def _lost_case_files(self, skill: Path) -> str:
-        """Return which case files of a skill were deleted, and what to do; empty if none was."""
-        lost = [
-            shown(file, self._config) for file in self._gone_case_files if skill in file.parents
-        ]
-        deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
-        return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
-
-    def _lost_files(self) -> list[str]:
-        """Return the case files that left their places without their skill."""
-        discovery = discovery_of(self._config)
-        return [
-            shown(old, self._config)
-            for old, new in self._gone_case_files.items()
-            # Of a renamed skill, the cases are compared.
-            if not (
-                any(above / "SKILL.md" in self._gone for above in old.parents)
-                and (new is None or discovery.is_case_file(new))
-            )
-        ]
-
+    @cached_property
     def _changed_and_unvisited(self) -> list[Path]:
-        """Return the folders of skills that a pull request changed, and pytest did not visit."""
-        if (since := self.since) is None or not self._unvisited:
+        """The folders of skills that a pull request changed, and pytest did not visit."""
+        if self.branch is None or not self._unvisited:
             return []
         texts = {start_of(Path(folder, "SKILL.md")) for folder in self._visited}
         others = (each for each in self._unvisited if start_of(each / "SKILL.md") not in texts)
-        with suppress(GitError):  # the comparison would have been refused
-            return [each for each in others if self._is_changed(each, since)]
-        return []
-
-    @cached_property
-    def _gone(self) -> Mapping[Path, Path | None]:
-        """Where the files are that a pull request deleted or moved, by their old places."""
-        with suppress(GitError):  # the cases of other skills would have been refused
-            if self.since is not None:
-                return gone_files(merge_base(self._project, self.since), self._project)
-        return {}
-
-    @cached_property
-    def _gone_case_files(self) -> Mapping[Path, Path | None]:
-        """Those of them that are case files by their names and places."""
-        gone = self._gone.items()
-        return {old: new for old, new in gone if old.name == CASE_FILE or adapters_at(old)}
+        return [*self.branch.changed(others)]
 
     @cached_property
     def _unexplained(self) -> list[Path]:
@@ -374,15 +303,11 @@ class Selection:
 
         In a pull request, those of them that are new or changed.
         """
-        discovery, folders = discovery_of(self._config), []
+        discovery = discovery_of(self._config)
         unexplained = map(Path, self._visited - self._misnamed.keys())
-        for folder in sorted(unexplained, key=lambda folder: folder.name):
-            with suppress(GitError):  # its cases would have been refused
-                if not discovery.skill_has_cases(folder) and (
-                    self.since is None or self._is_changed(folder, self.since)
-                ):
-                    folders.append(folder)
-        return folders
+        folders = sorted(unexplained, key=lambda folder: folder.name)
+        empty = (folder for folder in folders if not discovery.skill_has_cases(folder))
+        return [*(self.branch.changed(empty) if self.branch else empty)]
 
     @cached_property
     def _unvisited(self) -> list[Path]:
@@ -393,7 +318,7 @@ class Selection:
         # A link to a skill that was visited elsewhere is no unvisited skill.
         visited = {Path(folder).resolve() for folder in self._visited}
         start = self._config.invocation_params.dir
-        ignored = self._config.getoption("ignore") if self.since is None else None
+        ignored = self._config.getoption("ignore") if self.branch is None else None
         meant = [Path(os.path.abspath(start / each)) for each in ignored or ()]  # noqa: PTH100  links stay
         tops = filter(Path.is_dir, arguments_of(self._config))
         below = (folder for top in tops for folder in skill_folders(top))

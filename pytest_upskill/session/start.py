@@ -106,7 +106,7 @@ class Reporting:
         self._config, self._selection, self._answers = config, selection, answers
         self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
         no_test = self._settings.dry_run or self._settings.prune
-        self._runs_tests = runs_tests(config) and not no_test
+        self._measures = runs_tests(config) and not no_test
         self._records = Records()
         self._gates: list[Gate] = []
         """The gate of each cell, once all trials have run."""
@@ -141,8 +141,9 @@ class Reporting:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result, or why it could not begin, as for a placeholder."""
-        if report.failed and report.when == "setup" and getattr(report, "upskill", self) is None:
-            # Of a case its message begins with the place, and not if the run was stopped.
+        is_of_trial = hasattr(report, "upskill")
+        if report.failed and report.when == "setup" and is_of_trial and report.upskill is None:
+            # The message begins with the place of the case, unless the run was stopped.
             file, why = report.nodeid.partition("::")[0], str(report.longrepr)
             self._unreadable += [[why]] if why.startswith(f"{file}:") else []
         self._records.add(report)
@@ -159,7 +160,7 @@ class Reporting:
             if self._answers is not None:
                 self._answers.stop()
             self._decide(session)
-            if self._runs_tests:
+            if self._measures:
                 self._report_skills_without_cases(session)
             if self._settings.baseline_update:
                 self._update_baselines()
@@ -172,7 +173,7 @@ class Reporting:
         compared = settings.compare == "baseline"
         self._gates = decide_gates(cells, settings.thresholds, self._recorded if compared else None)
         if compared and settings.baseline_update:
-            # A run needs no advice to record what it records.
+            # This run writes the baseline that the advice is to record.
             for index, gate in enumerate(self._gates):
                 if gate.comparison and gate.comparison.lacking:
                     self._gates[index] = replace(gate, comparison=None)
@@ -206,7 +207,7 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Set the exit status, and write the report files."""
         is_written = not any(update.refused for update in self._updates)
-        if self._runs_tests:
+        if self._measures:
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
             if not self._was_interrupted:
@@ -232,7 +233,7 @@ class Reporting:
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(dict.fromkeys(line for lines in self._unreadable for line in lines)),
-            without_trials=tuple(selection.without_trials()) if selection.since else (),
+            without_trials=tuple(selection.without_trials()) if selection.branch else (),
             without_cases=len(selection.without_cases()),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),

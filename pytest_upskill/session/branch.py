@@ -1,0 +1,146 @@
+"""What the branch of a pull request changed since a git ref: skills, catalogues, case files.
+
+Where git fails, collecting the skills has already been an error, so what is only told says nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
+from pytest_upskill.cases.adapters.registry import adapters_at
+from pytest_upskill.cases.history import other_skills_changed
+from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
+from pytest_upskill.project.messages import agreeing, listed, safe_line
+from pytest_upskill.session.case_files import (
+    catalogue_file,
+    catalogues_of,
+    discovery_of,
+    project_of,
+    shown,
+)
+from pytest_upskill.session.resources import RESOURCES
+
+
+class Branch:
+    """A branch, compared with the commit where it left a git ref.
+
+    Args:
+        config: The config of the session.
+        ref: The ref, in the repository of the project.
+    """
+
+    def __init__(self, config: pytest.Config, ref: str) -> None:
+        self._config = config
+        self.ref = ref
+        self._project = project_of(config)
+
+    def has_changed(self, folder: Path) -> bool:
+        """Return whether a folder is new, or differs from its version at the ref.
+
+        Raises:
+            GitError: A git command fails.
+        """
+        return is_changed(merge_base(folder, self.ref, self._project), folder)
+
+    def changed(self, folders: Iterable[Path]) -> Iterator[Path]:
+        """Yield the folders that are new or changed; not those for which git fails."""
+        for folder in folders:
+            with suppress(GitError):
+                if self.has_changed(folder):
+                    yield folder
+
+    def has_changed_catalogue(self, folder: Path) -> bool:
+        """Return whether the skills among which a model chooses differ from those at the ref.
+
+        Args:
+            folder: The folder of the skills.
+
+        Raises:
+            GitError: A git command fails.
+        """
+        commit, file = merge_base(folder, self.ref, self._project), catalogue_file(self._config)
+        if file.exists():
+            return content_at(commit, file) != file.read_bytes()
+        return other_skills_changed(commit, folder, catalogues_of(self._config))
+
+    @cached_property
+    def rerecorded(self) -> set[str]:
+        """The skills whose results rest on other recordings than those at the ref.
+
+        Raises:
+            GitError: A git command fails.
+        """
+        recorded = self._config.stash[RESOURCES].cache
+        if not recorded.is_read:
+            return set()
+        return skills_with_other_recordings(recorded.folder, self.ref, self._project)
+
+    @cached_property
+    def _gone(self) -> Mapping[Path, Path | None]:
+        """Where the files are that were deleted or moved, by their old places."""
+        with suppress(GitError):
+            return gone_files(merge_base(self._project, self.ref), self._project)
+        return {}
+
+    @cached_property
+    def gone_skills(self) -> Mapping[Path, Path | None]:
+        """Where the skills are that were deleted or moved, None if deleted, by their old places."""
+        return {
+            old.parent: new and new.parent
+            for old, new in self._gone.items()
+            if old.name == "SKILL.md"
+        }
+
+    @cached_property
+    def _gone_case_files(self) -> Mapping[Path, Path | None]:
+        """Those of the files that are case files by their names and places."""
+        gone = self._gone.items()
+        return {old: new for old, new in gone if old.name == CASE_FILE or adapters_at(old)}
+
+    def why_no_cases_any_more(self, skill: Path) -> str:
+        """Return which case files of a skill were deleted, and what to do; empty if none was."""
+        lost = [
+            shown(file, self._config) for file in self._gone_case_files if skill in file.parents
+        ]
+        deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.ref}"
+        return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
+
+    @property
+    def case_files_gone_without_skill(self) -> list[str]:
+        """The case files that left their places, except with their skill."""
+        discovery = discovery_of(self._config)
+        return [
+            shown(old, self._config)
+            for old, new in self._gone_case_files.items()
+            # Of a renamed skill, the cases are compared.
+            if self.gone_skills.keys().isdisjoint(old.parents)
+            or not (new is None or discovery.is_case_file(new))
+        ]
+
+    def stale_catalogue(self, homes: Iterable[Path]) -> Iterator[str]:
+        """Yield which skills the committed catalogue shows otherwise, or although deleted.
+
+        Those without cases too, as they may take the queries of others.
+
+        Args:
+            homes: The folders of all skills.
+        """
+        catalogues = catalogues_of(self._config)
+        if (committed := catalogues.committed) is None:
+            return
+        with suppress(GitError):
+            commit = merge_base(self._project, self.ref)
+            changed = (home for home in homes if other_skills_changed(commit, home, catalogues))
+            here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
+            deleted = {skill.name for skill in self.gone_skills}
+            gone = deleted & committed.names - {skill.name for skill in here}
+            if stale := {skill.name for skill in here.difference(committed.skills)} | gone:
+                yield safe_line(
+                    f"{listed(sorted(stale))}: the catalogue file is older, so queries of other "
+                    "skills are measured without the change: pytest --upskill-catalogue-update"
+                )
