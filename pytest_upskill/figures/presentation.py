@@ -195,7 +195,9 @@ def in_words(gate: Gate) -> str:
         against = " against no skill" if past else ""
         return f"{lifted} points{against}: {_in_words(lift.changes)}"
     since = _in_words(changes_of(case.counts for case in past.measured))
-    against = f"{points(past.mean_change)} points against {past.base}: {since}"
+    new = set(gate.cell.new_cases)
+    which = ", without the new cases" if new and new.isdisjoint(gate.past) else ""
+    against = f"{points(past.mean_change)} points against {past.base}{which}: {since}"
     return f"{against}; {lifted} against no skill: {_in_words(lift.changes)}"
 
 

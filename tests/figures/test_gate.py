@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill import stats
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import FailOn, Thresholds, decide_gate, decide_gates
-from pytest_upskill.figures.presentation import case_lines, columns_of
+from pytest_upskill.figures.presentation import case_lines, columns_of, in_words
 from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -360,3 +360,5 @@ def test_what_new_cases_gain_does_not_hide_what_the_others_lost() -> None:
     assert told.comparison.notes == (
         "not compared, new since main: case-5, case-6, case-7, case-8",
     )
+    assert " points against main, without the new cases: 0 of 4 cases better" in in_words(told)
+    assert " points against main: 4 of 8 cases better" in in_words(hidden)
