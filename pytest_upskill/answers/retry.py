@@ -13,10 +13,10 @@ request as long as the host answers:
 
 A failed attempt that another may avoid is repeated after a pause without a slot: about 0.5 s, then
 twice as long each time, up to 8 s; or the host's ``Retry-After``, up to 60 s, if that is longer. A
-request is given up after five repeats of attempts that took the whole timeout or may be billed;
-after three attempts at a host that has never replied, or when rule 2 has applied there three times;
-or once its attempts and pauses would take longer than 300 s, without timeouts that other requests
-in flight may have caused.
+request is given up after five repeats of attempts that took the whole timeout, or had a reply that
+may be billed; after three attempts at a host that has never replied, or when rule 2 has applied
+there three times; or once its attempts and pauses would take longer than 300 s, not counting
+timeouts while other requests were in flight.
 
 If the host has answered nothing meanwhile, or the error is fatal, its model is stopped, or all
 models of a host that has never replied: later requests fail at once with the same message.
@@ -54,7 +54,8 @@ _LONGEST_BACKOFF_S = 8.0
 _LONGEST_RETRY_AFTER_S = 60.0
 _DEADLINE_S = 300.0
 _MAX_REPEATS = 5
-"""Maximum number of repeats of attempts that took the whole timeout, or that may be billed."""
+"""Maximum number of repeats of attempts that took the whole timeout, or had a reply that may be
+billed."""
 _MAX_UNANSWERED = 3
 """Maximum number of attempts at a host that has never replied."""
 
@@ -196,9 +197,10 @@ class _Attempts:
     errors: list[ProviderError] = field(default_factory=list)
     """Why each failed."""
     seconds: float = 0.0
-    """Time of attempts and pauses, without waits for a slot and timeouts beside other requests."""
+    """Time of attempts and pauses, not counting waits for a slot, and timeouts while other requests
+    were in flight."""
     expensive: int = 0
-    """Number of those that took the whole timeout, or that may be billed."""
+    """Number of those that took the whole timeout, or had a reply that may be billed."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -270,7 +272,8 @@ class Retries:
         self, error: ProviderError, slot: Slot, attempts: _Attempts, *, timed_out: bool
     ) -> None:
         attempts.errors.append(error)
-        attempts.expensive += timed_out or error.status == HTTPStatus.OK
+        # A lost connection has no status, and is waited for.
+        attempts.expensive += timed_out or (error.billable and error.status is not None)
         if not timed_out or self.pace.in_flight == {slot}:
             attempts.seconds += self.pace.clock() - slot.sent_at
         self._has_replied |= error.status is not None
@@ -290,7 +293,10 @@ class Retries:
         self.activity.pause(self.host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
 
     def _unanswered(self, attempts: _Attempts) -> int:
-        """Return how often a host failed to reply that never replied, to this request or to all."""
+        """Return how many attempts went without a reply, 0 once the host has ever replied.
+
+        They are those of this request, or the halvings by all requests if these are more.
+        """
         return 0 if self._has_replied else max(len(attempts.errors), self.pace.halvings)
 
     def _final(self, error: ProviderError, attempts: _Attempts) -> ProviderError:

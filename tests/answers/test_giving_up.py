@@ -77,11 +77,13 @@ def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
 
 
 @pytest.mark.parametrize("answers", [0, 1])
-def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline(
-    answers: int,
+@pytest.mark.parametrize("status", [200, 503])
+def test_replies_that_may_be_billed_are_not_asked_for_again_and_again_until_the_deadline(
+    status: int, answers: int
 ) -> None:
     def broken() -> ProviderError:
-        return ProviderError("m: broken JSON", status=200, retryable=True)
+        # A host may say 503 in a reply with status 200.
+        return ProviderError("m: broken", status=status, retryable=True, billable=True)
 
     host = Host()
     client = client_of(host, Clock())
@@ -91,7 +93,7 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
     error = outcome(client.complete(request()))
 
-    assert str(error).startswith("m: broken JSON (after 6 attempts in ")
+    assert str(error).startswith("m: broken (after 6 attempts in ")
     assert len(host.requests) == answers + 6
 
 
