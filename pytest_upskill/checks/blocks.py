@@ -33,21 +33,22 @@ def relative_path(text: str) -> str | None:
     return match[1] if match else None
 
 
-LANGUAGES = ("c", "cpp", "cuda", "python")
-"""Built-in languages of ``compile`` checks."""
-RUNNABLE = frozenset({"python"})
-"""Built-in languages of ``run`` checks."""
-
-_LABELS = {
+LANGUAGES = {
     "c": "c c89 c99 c11 c17 c23",
     "cpp": "cpp c++ cc cxx hpp h++ hxx h cpp17 cpp20 cpp23",
     "cuda": "cuda cu cuh cuda-cpp cuda-c++ cuda-c cudacpp nvcc",
-    "json": "json jsonc",
     "python": "python py python3 py3",
+}
+"""Built-in languages of ``compile`` checks, each with the labels of its fences and its suffixes."""
+RUNNABLE = frozenset({"python"})
+"""Built-in languages of ``run`` checks."""
+
+_LABELS = LANGUAGES | {
+    "json": "json jsonc",
     "toml": "toml",
     "yaml": "yaml yml",
 }
-"""Labels of code fences, and suffixes of files, of each language."""
+"""Those of all known languages."""
 _OF_LABEL = {label: language for language, labels in _LABELS.items() for label in labels.split()}
 HEADER_SUFFIXES = frozenset({"h", "hpp", "hh", "hxx", "h++", "cuh", "inl", "inc"})
 """Suffixes of files that are included, not compiled on their own."""
@@ -57,11 +58,6 @@ def canonical(language: str) -> str | None:
     """Return the name in `LANGUAGES` of a language, as ``"cpp"`` for ``"c++"``, None if unknown."""
     found = _OF_LABEL.get(language.strip().lower())
     return found if found in LANGUAGES else None
-
-
-def of_label(label: str) -> str:
-    """Return the language of a fence's label; for an unknown label, the label in lower case."""
-    return _OF_LABEL.get(label.lower(), label.lower())
 
 
 def _of_file(name: str) -> str:
@@ -160,7 +156,8 @@ def _block(token: Token, lines: list[str]) -> Block:
     above = next((line for line in reversed(lines[max(0, start - 2) : start]) if line.strip()), "")
     comment = _COMMENT.fullmatch(token.content.partition("\n")[0].strip())
     name = name or _lone_path(above) or (_lone_path(comment[1]) if comment else None)
-    language = of_label(label) or _of_file(name or "")
+    # An unknown label is a language of its own.
+    language = _OF_LABEL.get(label.lower(), label.lower()) or _of_file(name or "")
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
     fence = lines[end - 1].strip(" \t>") if start < end - 1 < len(lines) else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from pytest_upskill.checks.blocks import relative_path
+from pytest_upskill.checks.blocks import LANGUAGES, relative_path
 from pytest_upskill.checks.cpu_limit import CheckError
 from pytest_upskill.checks.files import RunsCommand
 from pytest_upskill.checks.text import Check
@@ -43,10 +43,10 @@ class Compile(Check):
     """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
-    for_teacher = "a language: c, cpp, cuda or python"
+    for_teacher = f"a language, one of {', '.join(LANGUAGES)}"
 
     language: str
-    """The name of a registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
+    """The name of a language, built in or of a plugin."""
     arch: str | None = None
     """CUDA architecture; None for ``sm_90``."""
     flags: tuple[str, ...] = ()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from pkgutil import resolve_name
+
+import pytest
 
 from pytest_upskill.agents.programs import PROGRAMS
 from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
-from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
-from pytest_upskill.checks.code import Compile, Run
+from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE, canonical
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.text import Check
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.session.options import OPTIONS
+from tests.pages import CHECKOUT
 
 
 def test_every_report_has_an_option() -> None:
@@ -23,13 +25,27 @@ def test_every_report_has_an_option() -> None:
     assert options.issuperset(REPORTS)
 
 
-def test_every_built_in_language_has_its_compiler_or_runner() -> None:
-    compilers = Compilers("off")
+def test_every_built_in_language_has_its_toolchain_and_labels_and_says_whether_it_can_run() -> None:
+    languages = Compilers("off").languages
 
-    found = [compilers.missing(Compile(language=language)) for language in LANGUAGES]
-    found += [compilers.missing(Run(language=language, code="")) for language in RUNNABLE]
+    assert languages.keys() == LANGUAGES.keys()
+    assert all(canonical(label) == name for name in languages for label in LANGUAGES[name].split())
+    assert {name for name, language in languages.items() if language.runner} == RUNNABLE
 
-    assert not [problem for problem in found if problem and "is known for language" in problem]
+
+@pytest.mark.parametrize(
+    "page", ["docs/writing-cases.md", "pytest_upskill/cases/skill_meta/skill_meta.schema.json"]
+)
+def test_every_built_in_language_is_in_the_docs_and_in_the_schema(page: str) -> None:
+    text = (CHECKOUT / page).read_text("utf-8")
+
+    assert [name for name in LANGUAGES if f"`{name}`" not in text] == []
+
+
+def test_a_teacher_is_told_every_built_in_language() -> None:
+    told = re.findall(r"\w+", Compile.for_teacher)
+
+    assert [name for name in LANGUAGES if name not in told] == []
 
 
 def test_every_agent_that_is_a_program_has_its_adapter() -> None:
@@ -39,8 +55,8 @@ def test_every_agent_that_is_a_program_has_its_adapter() -> None:
 
 
 def test_everything_that_the_reference_calls_public_can_be_imported() -> None:
-    reference = Path(__file__).parents[2] / "docs" / "reference.md"
-    public = re.findall(r"`(pytest_upskill\.[\w.]+)`", reference.read_text("utf-8"))
+    reference = (CHECKOUT / "docs" / "reference.md").read_text("utf-8")
+    public = re.findall(r"`(pytest_upskill\.[\w.]+)`", reference)
 
     assert [resolve_name(name) for name in public]
 

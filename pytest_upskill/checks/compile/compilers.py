@@ -25,7 +25,10 @@ class Compilers:
 
     Args:
         level: The level of the sandbox.
-        languages: Languages of plugins, which may replace C, C++, CUDA and Python.
+        languages: Languages of plugins, which may replace built-in ones.
+
+    Attributes:
+        languages: All by name.
     """
 
     def __init__(self, level: Level = "auto", languages: Iterable[Language] = ()) -> None:
@@ -36,7 +39,7 @@ class Compilers:
             Language(name="cuda", toolchain=Cuda()),
             Language(name="python", toolchain=Python(), runner=PythonRunner()),
         )
-        self._languages = {language.name: language for language in (*built_in, *languages)}
+        self.languages = {language.name: language for language in (*built_in, *languages)}
         self._built: dict[str, Built] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
@@ -46,7 +49,7 @@ class Compilers:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
         if isinstance(check, RunsCommand):
             return self._why_unsafe()
-        language = self._languages.get(check.language)
+        language = self.languages.get(check.language)
         if isinstance(check, Run):
             if language is None or language.runner is None:
                 return f"no runner is known for language {check.language!r}"
@@ -78,7 +81,7 @@ class Compilers:
             raise CannotCompile(reason)
         if isinstance(check, RunsCommand):
             return self._run_command(check, left)
-        language = self._languages[check.language]
+        language = self.languages[check.language]
         found = _sources(check, language, text, left)
         if isinstance(found, str):
             built, what = None, found

@@ -110,7 +110,10 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A compiler with its options."""
+    """A compiler with its options.
+
+    What it prints should be like GCC's: `Command.build` says what it reads of it.
+    """
 
     label: str
     """Name, version and target for messages."""
@@ -131,7 +134,11 @@ class Command:
     """Folders in which the compiler searches for other programs, besides its own folder."""
 
     def build(self, sources: Sources, sandbox: Sandbox) -> Built:
-        """Build each unit until one fails."""
+        """Build each unit until one fails.
+
+        A line with ``error:`` says why; without one, a failure is tried once more, and the first
+        line is its reason. ``../src/FILE:LINE`` becomes the line of the answer.
+        """
         deadline = time.monotonic() + LIMITS.wall_s
         code = "\n".join(block.code for block in (*sources.units, *sources.headers))
         may_quote = self.reads_files and _may_read_files(code)
