@@ -199,16 +199,17 @@ def one(setting: Setting, rng: random.Random) -> Outcome:
         for index in range(setting.cases)
     ]
     labels = _labels(setting, answers, (with_, without), rng)
-    judged, corrected = lift_interval([c.counts for c in cases]), correct_lift(cases, labels)
+    judged, correction = lift_interval([c.counts for c in cases]), correct_lift(cases, labels)
     estimate = lift([c.counts for c in cases])
     assert judged is not None
-    assert corrected is not None
+    assert correction is not None
     assert estimate is not None
+    corrected = correction.lift
     effects = {"helps", "hurts"}
     return Outcome(
         judged=estimate,
-        corrected=corrected.lift,
-        bias=corrected.lift - truth,
+        corrected=corrected.estimate,
+        bias=corrected.estimate - truth,
         judged_covers=judged.low <= truth <= judged.high,
         corrected_covers=corrected.low <= truth <= corrected.high,
         judged_width=(judged.high - judged.low) / 2,
@@ -341,16 +342,17 @@ def second_drawing(rng: random.Random) -> SecondDrawing:
     )
     correction = cell.lift.correction
     assert correction is not None
+    corrected = correction.lift
     fully = fmean(
         (1 if trial.arm == "with_skill" else -1) * 2 * (run.completion.text == RIGHT)
         for trial in second
         for run in trial.runs
     )
     return SecondDrawing(
-        off=correction.lift - fully,
-        covers_labelled=correction.low <= fully <= correction.high,
-        covers_true=correction.low <= TRUE_LIFT <= correction.high,
-        width=(correction.high - correction.low) / 2,
+        off=corrected.estimate - fully,
+        covers_labelled=corrected.low <= fully <= corrected.high,
+        covers_true=corrected.low <= TRUE_LIFT <= corrected.high,
+        width=(corrected.high - corrected.low) / 2,
         new_labels=len(drawn.answers) - drawn.labelled,
     )
 

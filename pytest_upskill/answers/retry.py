@@ -290,7 +290,7 @@ class Retries:
 
     def _note_pause(self, attempts: _Attempts, state: RetryCallState) -> None:
         attempts.seconds += state.upcoming_sleep
-        self.activity.pause(self.host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
+        self.activity.pause(self.host, _reason_to_wait(attempts.errors[-1]), state.upcoming_sleep)
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how many attempts went without a reply, 0 once the host has ever replied.
@@ -320,20 +320,16 @@ class Retries:
         return self._stop_reasons.get(None) or self._stop_reasons.get(model, "")
 
 
-def _error_of(state: RetryCallState) -> ProviderError:
-    assert state.outcome is not None
-    error = state.outcome.exception()
-    assert isinstance(error, ProviderError)
-    return error
-
-
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: they double, unless the host asks for more."""
     from tenacity import wait_exponential, wait_random
 
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    assert isinstance(error, ProviderError)
     # At random, as requests that failed together must not return together.
     doubled = wait_exponential(_FIRST_BACKOFF_S) + wait_random(max=_FIRST_BACKOFF_S)
-    asked_for = min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S)
+    asked_for = min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S)
     return max(min(doubled(state), _LONGEST_BACKOFF_S), asked_for)
 
 

@@ -5,8 +5,8 @@ How a run is answered:
 1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
 2. `Runs` makes its requests, and has the answer compiled and judged.
 3. `Completions` looks for a recording, and for an equal request in flight.
-4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`; or
-   `BatchClient` submits it with others as a batch.
+4. `HostClient` (`retry.py`) has `Retries` send it at the host's pace, each attempt within the
+   `Budget`; or `BatchClient` (`batches.py`) submits it with others as a batch.
 5. The client of the host's SDK, or a plugin's, sends it once.
 
 The final grading is the front end's. Early stop grades provisionally, to see what it can leave out.
@@ -70,7 +70,7 @@ class Service:
         lookahead: int | None = None,
         record_command: str = "",
     ) -> None:
-        self._trials, self._arms = trials, _arms_of_judged_cases(trials)
+        self._trials, self._judged_together = trials, _arms_of_judged_cases(trials)
         source = Completions(
             hosts, resources, concurrency=concurrency, record_command=record_command
         )
@@ -97,7 +97,7 @@ class Service:
             in_order=early_stop,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
             width=max(2 * concurrency, len(run_keys) if batches else 0),
-            # A batch that is not complete would only be a further one.
+            # Batches take all runs at once: a part of them would only make a further batch.
             lookahead=None if batches else lookahead,
             # A run that is missing is requested again at the end, when the trouble may be over.
             is_final=lambda answer: not answer.may_come_later,
@@ -107,7 +107,7 @@ class Service:
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as its answers are needed now."""
-        for each in dict.fromkeys([key, *self._arms.get(key, ())]):
+        for each in dict.fromkeys([key, *self._judged_together.get(key, ())]):
             for run in range(self._trials[each].runs):
                 self._prefetcher.prioritize((each, run))
 
@@ -117,7 +117,8 @@ class Service:
         Answers that a judge decides wait for those of the case's other arms.
         """
         own = self.run_results(key)
-        arms = [future for arm in self._arms.get(key, ()) for future in self.run_results(arm)]
+        of_case = self._judged_together.get(key, ())
+        arms = [future for arm in of_case for future in self.run_results(arm)]
         return join_futures(
             [*own, *arms], lambda answers: with_left_out(answers[: len(own)], answers[len(own) :])
         )
@@ -128,7 +129,7 @@ class Service:
 
     def runs_to_judge(self) -> list[Future[Answer]]:
         """Return the futures of the runs whose answers a judge decides."""
-        return [future for key in self._arms for future in self.run_results(key)]
+        return [future for key in self._judged_together for future in self.run_results(key)]
 
     def stop(self) -> None:
         """Cancel what is in flight, drop what is queued, and close the clients.
@@ -219,8 +220,8 @@ class Prefetcher(Generic[K, T]):
     """Maximum number of keys that start without being waited for, so that stopping early wastes no
     more than that; None for no limit."""
     is_final: Callable[[T], bool] = lambda _: True
-    """Returns whether a value stands; the key of another is fetched once more after all others of
-    its lane. Not with ``in_order`` or ``lookahead``: others may wait for it."""
+    """Returns whether a value stands; if not, its key is fetched once more, after all others of the
+    lane. Not used with ``in_order`` or ``lookahead``: others may wait for the value."""
     known: InitVar[Iterable[tuple[K, T]]] = ()
     """Further keys with their values, which need no fetch."""
     close: Callable[[], Awaitable[None]] | None = None

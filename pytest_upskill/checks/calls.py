@@ -77,6 +77,7 @@ class CallOf:
         return f"{names} with {quoted(self.pattern)}" if self.pattern else names
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OfCalls(Check):
     """A check that is decided from the calls of an agent."""
 
@@ -94,11 +95,9 @@ class OfCalls(Check):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled(OfCalls):
-    """A check of how often a tool was called."""
+    """A check of how often a tool was called, the only one that it names."""
 
     name: ClassVar[str] = "tool_called"
-    calls: tuple[CallOf, ...]
-    """The one that is counted."""
     least: int = 1
     most: int | None = None
 
@@ -119,7 +118,6 @@ class ToolOrder(OfCalls):
     """A check that tools were first called in an order."""
 
     name: ClassVar[str] = "tool_order"
-    calls: tuple[CallOf, ...]
 
     def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
         """See `OfCalls.check_calls`."""

@@ -145,16 +145,11 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
     return AgentFigures(
         version=", ".join(sorted({run.version for run in agent_runs})),
         runs=len(agent_runs),
-        offered=_count([run.offered for run in agent_runs]),
-        loaded=_count([run.loaded for run in agent_runs]),
+        offered=sum_if_known(run.offered for run in agent_runs),
+        loaded=sum_if_known(run.loaded for run in agent_runs),
         turns=fmean(len(run.turns) for run in agent_runs),
         requests=fmean(run.requests for run in agent_runs),
         calls=fmean(len(run.calls) for run in agent_runs),
         fields_left_out=sorted({name for run in agent_runs for name in run.fields_left_out}),
         process=dict(times_true),
     )
-
-
-def _count(answers: list[bool | None]) -> int | None:
-    """Return how many are true, None if one is unknown."""
-    return None if None in answers else sum(map(bool, answers))

@@ -176,7 +176,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         comparison=comparison,
         next_step="; ".join(dict.fromkeys(problem.next_step for problem in certain)),
     )
-    # A failed gate has the figures too, unless its details do.
+    # A failed gate has the figures too, unless its details do: those of a lift that regressed.
     if not certain or (gate.regressed and not cell.chooses):
         return gate
     return replace(gate, text=f"{gate.text} ({figures})")
@@ -223,6 +223,7 @@ def _problems(
     yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points", step)
     if lift.uncalibrated and "uncalibrated" in fail_on:
         yield _Problem("it rests on an uncalibrated judge", is_certain=True, next_step=_LABEL)
+    # With open runs the verdict is `too few runs`, which may be none of the possible ones.
     for verdict in sorted(lift.possible_verdicts | {lift.verdict}):
         # What an uncalibrated judge decides against a skill may be its own mistake.
         is_doubtful = lift.uncalibrated and verdict == "hurts"
@@ -278,7 +279,7 @@ def _lift_sentence(lift: Lift) -> str:
         f"{judged} {points(lift.observed.estimate)} points {bounds(lift.observed)}"
     )
     if lift.correction:
-        sentence += f", corrected {estimate(lift.correction.estimate)}"
+        sentence += f", corrected {estimate(lift.correction.lift)}"
     return ", ".join(filter(None, (sentence, tipping_point(lift))))
 
 

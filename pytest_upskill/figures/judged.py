@@ -62,7 +62,7 @@ class Judged:
     @property
     def corrected_lift(self) -> stats.Estimate | None:
         """The corrected lift with its 95 % interval; None without enough labels."""
-        return self.correction.estimate if self.correction else None
+        return self.correction.lift if self.correction else None
 
     def verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
         """Return the verdict if these were the runs of the cases, the further ones not judged.

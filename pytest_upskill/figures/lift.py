@@ -192,7 +192,7 @@ class Lift:
     @property
     def deciding(self) -> stats.Estimate | None:
         """The lift to report and to compare with thresholds: corrected if there are labels."""
-        return self.correction.estimate if self.correction else self.observed
+        return self.correction.lift if self.correction else self.observed
 
     def counts_if(self, for_skill: bool) -> list[stats.CaseCounts]:
         """Return the counts if all open runs were for the skill, or if all were against it."""
@@ -227,7 +227,7 @@ class Lift:
         lift = stats.lift(self.counts_if(for_skill))
         if lift is None or self.correction is None or self.observed is None:
             return lift
-        return lift + self.correction.lift - self.observed.estimate
+        return lift + self.correction.lift.estimate - self.observed.estimate
 
     @cached_property
     def verdict(self) -> CellVerdict:

@@ -235,7 +235,7 @@ class Dialect:
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the JSON body of a request."""
-        return chat_body(request, self) if self.wire == "chat" else responses_body(request)
+        return _chat_body(request, self) if self.wire == "chat" else responses_body(request)
 
     def adapted_to(self, refusal: ProviderError) -> Dialect:
         """Return the dialect that the error message of a host asks for, or this one.
@@ -256,14 +256,7 @@ class Dialect:
         return self
 
 
-def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any]:
-    """Return the JSON body of a request.
-
-    Args:
-        request: The request.
-        dialect: The dialect of the model; None for the one that its name suggests.
-    """
-    dialect = dialect or Dialect.of(request.model)
+def _chat_body(request: Request, dialect: Dialect) -> dict[str, Any]:
     system, user = clean(request.system), clean(request.user)
     if system and not dialect.has_system_role:
         system, user = "", "\n\n".join(filter(None, (system, user)))

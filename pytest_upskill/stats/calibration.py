@@ -116,16 +116,10 @@ def lacking_labels(
 class Correction:
     """A lift, corrected by labels."""
 
-    lift: float
-    low: float
-    high: float
+    lift: Estimate
+    """With its interval."""
     with_skill: float
     """Corrected pass rate with the skill."""
-
-    @property
-    def estimate(self) -> Estimate:
-        """The lift with its interval."""
-        return Estimate(self.lift, self.low, self.high)
 
 
 def correct_lift(
@@ -174,9 +168,7 @@ def correct_lift(
     spread = _spread(strata, level, sampled=sampled)
     down, up = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
     return Correction(
-        lift=corrected,
-        low=max(-1.0, corrected - down),
-        high=min(1.0, corrected + up),
+        lift=Estimate(corrected, max(-1.0, corrected - down), min(1.0, corrected + up)),
         with_skill=min(1.0, max(0.0, pass_rate)),
     )
 
@@ -204,11 +196,12 @@ def corrected_verdict(
     counts = [case.counts for case in cases if case.counts.usable]
     if wide is None or narrow is None or fewest_runs(counts) < MIN_RUNS:
         return "too few runs"
-    if wide.low > 0:
+    if wide.lift.low > 0:
         return "helps"
-    if wide.high < 0:
+    if wide.lift.high < 0:
         return "hurts"
-    return "no effect" if narrow.low > -MARGIN and narrow.high < MARGIN else "too few runs"
+    is_small = narrow.lift.low > -MARGIN and narrow.lift.high < MARGIN
+    return "no effect" if is_small else "too few runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

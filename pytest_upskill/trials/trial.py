@@ -12,6 +12,7 @@ from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
+from pytest_upskill.models.model import varies
 from pytest_upskill.models.request import MAX_TURNS
 from pytest_upskill.trials.trigger_trial import choosing
 
@@ -41,7 +42,7 @@ class Trial:
     """Text that the arm adds to the system prompt; empty without a skill."""
     runs: int
     first_run: int = 0
-    """Index of the first run; another one asks for answers that no other trial has."""
+    """Index of the first run; a later one asks for answers that trials from 0 on do not have."""
     draw: int = 0
     """Number of earlier cases of the skill with the same question: each has its own answers."""
     min_pass_rate: float | None = None
@@ -77,8 +78,8 @@ def run_count(model: Model, runs: int, *, chooses: bool = False) -> int:
 
     Where a model chooses, each run shows the catalogue in another order.
     """
-    copies = model.parameters.temperature == 0 and not chooses
-    return 1 if copies or not model.is_language_model else runs
+    differ = model.is_language_model if chooses else varies(model.resolved)
+    return runs if differ else 1
 
 
 def plan(
@@ -151,7 +152,8 @@ def plan(
                     query = _query(case, catalogue, workspace=bool(model.agent))
                     is_skipped = is_skipped or bool(query.skip)
                     if arm == "old_trigger" and is_skipped:
-                        continue  # it expects a skill that is new, or gone
+                        # It is skipped in one of the arms, as its skill is new or gone.
+                        continue
                     chosen = make(
                         case=query,
                         arm=arm,
@@ -191,7 +193,7 @@ def _comparable(skill: Skill, case: Case) -> Case:
 
 
 def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
-    """Return a trial with its ``draw``: cases with one answer would not be independent.
+    """Return a trial with its ``draw``: cases that share an answer would not be independent.
 
     It is counted by model and arm in the order of the file, whatever is selected later: so an
     answer belongs to the same case in every run.
@@ -230,7 +232,7 @@ def request_of(trial: Trial, run: int) -> Request:
     )
 
 
-_BYTES_PER_TOKEN = 6
+_MOST_BYTES_PER_TOKEN = 6
 """More than the mean of texts of any language in any tokenizer: English has four to five."""
 
 _REPEATED = re.compile(r"(.)\1{3,}", re.DOTALL)
@@ -247,13 +249,13 @@ def least_prompt_tokens(trial: Trial) -> int:
 @lru_cache(maxsize=256)  # The skill is long, and the same in all trials with it.
 def _least_tokens(text: str) -> int:
     # Runs of spaces or dashes may be a single token.
-    return len(_REPEATED.sub(r"\1", text).encode("utf-8", "replace")) // _BYTES_PER_TOKEN
+    return len(_REPEATED.sub(r"\1", text).encode("utf-8", "replace")) // _MOST_BYTES_PER_TOKEN
 
 
 def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     """Return a case without its checks: where a model only chooses, there is no answer.
 
-    Nor has it skills that cannot be chosen; if no other is expected, it is skipped.
+    Expected skills that cannot be chosen are left out too; if none is left, it is skipped.
 
     Args:
         case: The case.

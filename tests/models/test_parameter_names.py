@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers.recordings import identity
-from pytest_upskill.models import parse_model
+from pytest_upskill.models import Request, parse_model
 from pytest_upskill.models.anthropic import messages_body
 from pytest_upskill.models.errors import refused_parameter
-from pytest_upskill.models.openai import chat_body
+from pytest_upskill.models.openai import Dialect
 from pytest_upskill.models.parameters import Parameters
 from tests.loopback import Loopback, Reply
 from tests.models.parameters import parameters_in, parametrized
@@ -25,6 +25,10 @@ ALL = (
     "effort=low",
     'body.top_k={"b": 1, "a": 2}',
 )
+
+
+def chat_body(request: Request) -> dict[str, Any]:
+    return Dialect.of(request.model).body(request)
 
 
 def test_chat_completions_have_openais_names() -> None:
