@@ -6,19 +6,17 @@ from functools import cached_property
 
 from pytest_upskill import stats
 from pytest_upskill.figures.arm import Pair
+from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.stats import calibration
-from pytest_upskill.trials.result import CellLabels, TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """The decisions of a judge about the cases that count towards a lift."""
 
-    judge: str
-    """Full name of the judge."""
+    cell: TrialGroup
     pairs: Sequence[Pair]
-    labels: CellLabels | None
-    """Labels that apply to the cell; None without a labels file."""
     alpha: float
     """Significance level of the verdict."""
 
@@ -35,7 +33,7 @@ class Judged:
     @cached_property
     def reasons(self) -> list[str]:
         """Why the judge is not calibrated, one line each; empty if it is."""
-        if self.labels is None:
+        if self.cell.labels is None:
             return ["no answer is labelled"]
         lacking = calibration.lacking_labels(self.cases, self._labels)
         if not lacking:
@@ -45,7 +43,7 @@ class Judged:
             f"judge {'passed' if passed else 'did not pass'}"
             for (with_skill, passed), count in lacking
         ]
-        return [*self.labels.lines, f"label {', '.join(parts)}"]
+        return [*self.cell.labels.lines, f"label {', '.join(parts)}"]
 
     @property
     def calibrated(self) -> bool:
@@ -120,13 +118,13 @@ class Judged:
             calibration.Label(
                 index_of[label.case], label.with_skill, label.judged, bool(label.passed)
             )
-            for label in (self.labels.given if self.labels else ())
+            for label in (self.cell.labels.given if self.cell.labels else ())
             if label.case in index_of
         ]
 
     @property
     def _all_labels_present(self) -> bool:
-        return all(label.present for label in (self.labels.given if self.labels else ()))
+        return all(label.present for label in (self.cell.labels.given if self.cell.labels else ()))
 
 
 def _with_counts(judged: calibration.JudgedRuns, passes: int, runs: int) -> calibration.JudgedRuns:

@@ -245,12 +245,9 @@ class Lift:
     @cached_property
     def judged(self) -> Judged | None:
         """What the judge decided; None if it could not change the outcome of a run."""
-        cell = self.cell
-        if not cell.judge:
+        if not self.cell.judge:
             return None
-        judged = Judged(
-            judge=cell.judge, pairs=self.counting_pairs, labels=cell.labels, alpha=self.alpha
-        )
+        judged = Judged(cell=self.cell, pairs=self.counting_pairs, alpha=self.alpha)
         return judged if judged.decides else None
 
     @property

@@ -94,7 +94,7 @@ _ARM: Sequence[Row[ArmFigures]] = (
 )
 
 _JUDGE: Sequence[Row[Judged]] = (
-    ("judge", "", "model that judged", lambda of: of.judge),
+    ("judge", "", "model that judged", lambda of: of.cell.judge),
     ("judge.calibrated", "", "whether labels correct it", lambda of: of.calibrated),
     ("judge.tipping_point", "share", "leniency that it needs", lambda of: of.tipping_point),
     ("lift.corrected", "points", "lift, corrected by labels", lambda of: of.corrected_lift),

@@ -241,9 +241,7 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
-        if billable is None:
-            billable = status in {None, HTTPStatus.OK}
-        self.billable = billable
+        self.billable = status in {None, HTTPStatus.OK} if billable is None else billable
         self.paid: Completion | None = None
 
 
