@@ -200,8 +200,11 @@ class Selection:
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.branch is not None:
             yield from self.without_trials()
-        unvisited = {each.parent for each in ([] if self.deselected else self._unvisited)}
-        if folders := sorted(shown(each, self._config) for each in unvisited):
+        given, told = set(arguments_of(self._config)), self._changed_and_unvisited
+        missed = [each for each in self._unvisited if each not in told]
+        unvisited = {each if each.parent in given else each.parent for each in missed}
+        if not self.deselected and unvisited:
+            folders = sorted(shown(each, self._config) for each in unvisited)
             them = "it" if len(folders) == 1 else "them"
             yield (
                 f"pytest does not look for tests in {listed(folders)}: pass {them} as an argument "

@@ -127,3 +127,15 @@ def test_workers_that_find_nothing_say_what_was_meant(run: Run) -> None:
 
     lines = [*result.outlines, *result.errlines]
     assert any("file or directory not found: skils (did you mean 'skills'?)" in x for x in lines)
+
+
+def test_a_skill_of_the_named_folder_that_pytest_does_not_enter_is_named_itself(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill(name="billing")
+    write_skill(name="shipping")
+    pytester.makeini("[pytest]\nnorecursedirs = billing")
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(["upskill: pytest does not look for tests in skills/billing: *"])
