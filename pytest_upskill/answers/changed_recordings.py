@@ -59,7 +59,11 @@ def changed_files(
         if git.git_output(folder, "diff", "--quiet", commit, "--", ".") is not None:
             command = f"git status --short {shown}"  # all of them are new
         cure = f"review them like code ({command})"
-        return [f"{kind} changed since {ref}, on which the results rest: {cure}"]
+        # Answers to changed questions are new files; an edited one may be a forgery.
+        diff = ("diff", "--name-only", "--no-renames", "--diff-filter=MD")
+        names = git.git_output(folder, *diff, commit, "--", ".")
+        how = f"{len(names.splitlines())} edited or deleted" if names else "all of them new"
+        return [f"{kind} changed since {ref} ({how}), on which the results rest: {cure}"]
     return [f"{kind}: cannot tell which of them this branch changed: {problem}"]
 
 

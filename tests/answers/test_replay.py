@@ -179,7 +179,7 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
 
     result = run_once(*recorded, "-q", *(f"--upskill-{name}=r.{name}" for name in ("md", "html")))
 
-    said = "recordings changed since origin/main, on which"
+    said = "recordings changed since origin/main (2 edited or deleted), on which"
     result.stdout.fnmatch_lines(
         [f"{said} *: review them like code (git diff --stat ??????? -- recordings)"]
     )
@@ -197,7 +197,7 @@ def test_a_run_that_could_request_names_the_changed_recordings_that_it_used(
     replayed = run_once(*live)
     requested = run_once(*live, "--upskill-cache=refresh")
 
-    replayed.stdout.fnmatch_lines(["recordings changed since origin/main, on which *"])
+    replayed.stdout.fnmatch_lines(["recordings changed since origin/main (2 edited or deleted), *"])
     requested.stdout.no_fnmatch_line("recordings changed *")
 
 
@@ -209,7 +209,9 @@ def test_recordings_that_are_only_new_are_named_by_a_command_that_lists_them(
 
     result = run_once(*recorded)
 
-    result.stdout.fnmatch_lines(["recordings changed *(git status --short recordings)"])
+    result.stdout.fnmatch_lines(
+        ["recordings changed * (all of them new), *(git status --short recordings)"]
+    )
 
 
 def test_a_replay_says_that_changes_of_recordings_are_unknown(
@@ -251,7 +253,9 @@ def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
 
     result = run_once(*recorded)
 
-    result.stdout.fnmatch_lines(["recordings changed since origin/release, *"])
+    result.stdout.fnmatch_lines(
+        ["recordings changed since origin/release (1 edited or deleted), *"]
+    )
 
 
 def test_replay_from_a_folder_that_does_not_exist_says_so(

@@ -201,7 +201,7 @@ def test_baselines_that_a_branch_edits_or_deletes_are_named(
 
     result = run_once(*args, COMPARE, "--upskill-md=r.md")
 
-    line = "baselines changed since HEAD, on which the results rest: review them like code (git *)"
+    line = "baselines changed since HEAD (1 edited or deleted), on which the results rest: *(git *)"
     result.stdout.fnmatch_lines([line])
     page = Path("r.md").read_text("utf-8")
     assert page.splitlines()[1].startswith("### \u2754")
