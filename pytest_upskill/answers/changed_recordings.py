@@ -54,17 +54,25 @@ def changed_files(
         except git.GitError as error:
             problem = problem or str(error)
             continue
-        shown = display_path(folder)
-        command = f"git diff --stat {commit[:7]} -- {shown}"
-        if git.git_output(folder, "diff", "--quiet", commit, "--", ".") is not None:
-            command = f"git status --short {shown}"  # all of them are new
+        how, command = _how_changed(folder, commit)
         cure = f"review them like code ({command})"
-        # Answers to changed questions are new files; an edited one may be a forgery.
-        diff = ("diff", "--name-only", "--no-renames", "--diff-filter=MD")
-        names = git.git_output(folder, *diff, commit, "--", ".")
-        how = f"{len(names.splitlines())} edited or deleted" if names else "all of them new"
         return [f"{kind} changed since {ref} ({how}), on which the results rest: {cure}"]
     return [f"{kind}: cannot tell which of them this branch changed: {problem}"]
+
+
+def _how_changed(folder: Path, commit: str) -> tuple[str, str]:
+    """Return how files of a folder changed since a commit, and the command that lists them."""
+
+    def diff(*args: str) -> str | None:
+        return git.git_output(folder, "diff", "--no-renames", *args, commit, "--", ".")
+
+    shown = display_path(folder)
+    if diff("--quiet") is not None:
+        return "all of them new", f"git status --short {shown}"
+    # Answers to changed questions are new files; an edited one may be a forgery.
+    names = diff("--name-only", "--diff-filter=MD")
+    how = f"{len(names.splitlines())} edited or deleted" if names else "all of them new"
+    return how, f"git diff --stat {commit[:7]} -- {shown}"
 
 
 def skills_with_other_recordings(folder: Path, ref: str, project: Path) -> set[str]:
