@@ -24,6 +24,7 @@ from pytest_upskill.models.request import RunLimits, ToolResult, Turn
 from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell
+from pytest_upskill.trials.trigger_trial import LOAD_SKILL
 
 SKILLS = f"~/{SKILLS_FOLDER}"
 """The folder where skills are installed, as the model sees it."""
@@ -40,11 +41,7 @@ _WRITE = _EXPAND + 'mkdir -p -- "$(dirname -- "$path")" && cat -- "$2" > "$path"
 
 
 TOOLS = (
-    Tool.of_texts(
-        "skill",
-        "Load the full instructions of a skill.",
-        name="Name of the skill, as in available_skills.",
-    ),
+    LOAD_SKILL,
     Tool.of_texts("read_file", "Read a text file.", path="Path from the workspace."),
     Tool.of_texts(
         "write_file",

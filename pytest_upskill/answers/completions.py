@@ -158,7 +158,9 @@ class Completions:
         begun. If all requests with it were sent together, all would pay for writing it: 1.25 times
         its price instead of a tenth. So they wait for the first of them.
         """
-        client = await self._client(host)
+        if host not in self._clients:
+            self._clients[host] = asyncio.create_task(self._open(host))
+        client = await self._clients[host]
         if request.task is not None and not host.runs_agents:
             if host not in self._agents:
                 self._agents[host] = self.resources.open_agent(client)
@@ -193,16 +195,6 @@ class Completions:
             where = f"{self._cache.shown}, which does not exist"
             return f"{problem} in {where}: correct --upskill-cache-dir, or {record}"
         return f"{problem} in {self._cache.shown}: {record}"
-
-    async def _client(self, host: Host) -> Client:
-        """Return the client of a host, which is opened once.
-
-        Raises:
-            ProviderError: It cannot be opened.
-        """
-        if host not in self._clients:
-            self._clients[host] = asyncio.create_task(self._open(host))
-        return await self._clients[host]
 
     async def _open(self, host: Host) -> Client:
         """Open the client of a host.

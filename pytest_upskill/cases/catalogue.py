@@ -108,9 +108,7 @@ class Catalogue:
         """
         if run not in self._texts:
             ordered = sorted(self.skills, key=lambda skill: sort_key(run, skill.name))
-            self._texts[run] = available_skills(
-                {"name": skill.name, "description": skill.description} for skill in ordered
-            )
+            self._texts[run] = available_skills(map(asdict, ordered))
         return self._texts[run]
 
 

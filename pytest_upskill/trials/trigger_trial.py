@@ -25,13 +25,15 @@ _LOOKED: Mapping[str, str] = {
 }
 """The reply to a call of each neutral tool, always the same."""
 
+LOAD_SKILL = Tool.of_texts(
+    SKILL_TOOL,
+    "Load the full instructions of a skill.",
+    name="Name of the skill, as in available_skills.",
+)
+"""The tool by which a model chooses a skill, and the built-in agent loads one."""
 
 TOOLS = (
-    Tool.of_texts(
-        SKILL_TOOL,
-        "Load the full instructions of a skill.",
-        name="Name of the skill, as in available_skills.",
-    ),
+    LOAD_SKILL,
     Tool.of_texts("read_file", "Read a text file.", path="Path from the user's folder."),
     Tool.of_texts("list_files", "List the files of a folder.", path="Path from the user's folder."),
     Tool.of_texts("bash", "Run a shell command in the user's folder.", command="The command."),

@@ -273,7 +273,9 @@ _TROUBLE = re.compile(
 
 def _read_diagnostics(outcome: Outcome) -> list[str]:
     """Return a compiler's diagnostics with the answer's own line numbers."""
-    return [_map_to_answer(line) for line in outcome.output.splitlines() if line.strip()]
+    text = _ANSWERS_LINE.sub(lambda match: place_in_answer(*match.groups()), outcome.output)
+    text = _ASSEMBLY.sub("assembly: ", text).replace("../src/", "").replace("../include/", "")
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _failure_reason(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
@@ -330,12 +332,6 @@ def place_in_answer(name: str, line: str) -> str:
     """Return how a line of a file of the answer is called."""
     where = f"answer line {line}"
     return where if name.startswith("answer.") else f"{name} ({where})"
-
-
-def _map_to_answer(line: str) -> str:
-    line = _ANSWERS_LINE.sub(lambda match: place_in_answer(*match.groups()), line)
-    line = _ASSEMBLY.sub("assembly: ", line)
-    return line.replace("../src/", "").replace("../include/", "")
 
 
 _SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
