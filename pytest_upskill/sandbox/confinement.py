@@ -155,6 +155,22 @@ def _system_mounts() -> Iterator[str]:
             yield from ("--ro-bind", folder, folder)
 
 
+def homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the folders of installed programs, such as ``/opt/gcc`` for ``/opt/gcc/bin/gcc``.
+
+    The user's home folder and its parents are left out: a compiler in ``~/bin`` must not make
+    them readable in the sandbox.
+    """
+    user = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.home() may raise
+    folders = {
+        folder
+        for program in programs
+        for path in (program, program.resolve())
+        if (folder := path.parent.parent) not in {user, *user.parents}
+    }
+    return tuple(sorted(folders))
+
+
 def tools() -> tuple[Path, ...]:
     """Return the programs among `_TOOLS` that are installed, but not in the system's folders."""
     found = (Path(path).resolve() for name in _TOOLS if (path := shutil.which(name)))

@@ -212,6 +212,12 @@ def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:
         yield candidate, False
 
 
+def find_program(*names: str) -> Path | None:
+    """Return the path of the first of some programs that is on ``PATH``, None if none is."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    return Path(found).absolute() if found else None
+
+
 def run_trusted(program: Path, *arguments: str) -> str:
     """Return what a program of the user's prints outside the sandbox, "" if it fails to run.
 

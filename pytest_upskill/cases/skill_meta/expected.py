@@ -139,7 +139,7 @@ class CompileEntry(Entry):
     """CUDA architecture such as `sm_90`, which is the default."""
     flags: list[str] = Field(default_factory=list)
     """Extra compiler flags, such as `-std=c++20`."""
-    files: dict[values.FileName, str] = Field(default_factory=dict)
+    files: dict[values.HeaderName, str] = Field(default_factory=dict)
     """Headers that the answer's code may include: relative name to text."""
     requires: list[values.HeaderName] = Field(default_factory=list)
     """Headers of libraries without which the case is skipped, such as `torch/extension.h`."""

@@ -224,7 +224,6 @@ Id = Annotated[
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
 HeaderName = Annotated[str, _without(check_file)]
-FileName = Annotated[str, _without(check_file)]
 Schema = Annotated[
     dict[str, Any],
     BeforeValidator(

@@ -6,9 +6,8 @@ The build of CUDA is that of the device code, which must contain a kernel.
 import importlib.util
 import os
 import re
-import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,8 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.code import AtMost, CannotCompile, Compile, Instruction
 from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources
 from pytest_upskill.project.messages import counted
-from pytest_upskill.sandbox.run import Sandbox, run_trusted
+from pytest_upskill.sandbox.confinement import homes_of
+from pytest_upskill.sandbox.run import Sandbox, find_program, run_trusted
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
 _VERSION = re.compile(r"\d+\.\d+")
@@ -48,7 +48,7 @@ class Gnu(Compiler):
     def __init__(self, language: Literal["c", "cpp"]) -> None:
         super().__init__()
         self._language = language
-        self._program = find_program(language)
+        self._program = find_program(*_PROGRAMS[language])
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Compiler.missing`."""
@@ -79,7 +79,7 @@ class Gnu(Compiler):
             ),
             suffix=f".{self._language}",
             smallest=_EMPTY_PROGRAM,
-            homes=_homes_of([self._program]),
+            homes=homes_of([self._program]),
         )
 
     @cached_property
@@ -89,12 +89,6 @@ class Gnu(Compiler):
         version, is_clang = _VERSION.search(output), "clang" in output
         name = _PROGRAMS[self._language][is_clang]
         return f"{name} {version[0] if version else '(unknown version)'}", is_clang
-
-
-def find_program(language: Literal["c", "cpp"]) -> Path | None:
-    """Return the path of a compiler on ``PATH``, None if there is none."""
-    found = next(filter(None, map(shutil.which, _PROGRAMS[language])), None)
-    return Path(found).absolute() if found else None
 
 
 DEFAULT_ARCH = "sm_90"
@@ -124,7 +118,7 @@ class Cuda(Compiler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._host = find_program("cpp")
+        self._host = find_program(*_PROGRAMS["cpp"])
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Compiler.missing`."""
@@ -189,7 +183,7 @@ class Cuda(Compiler):
             ),
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
-            homes=(self._toolkit, *_homes_of([self._host])),
+            homes=(self._toolkit, *homes_of([self._host])),
             keep=(".ptx",),
             path=(self._host.parent,),
         )
@@ -223,8 +217,8 @@ class Cuda(Compiler):
 
 
 def _nvcc_paths() -> Iterator[Path]:
-    if found := shutil.which("nvcc"):
-        yield Path(found)
+    if found := find_program("nvcc"):
+        yield found
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if folder := os.environ.get(variable):
             yield Path(folder, "bin", "nvcc")
@@ -301,19 +295,3 @@ def check_instruction(required: Instruction, ptx: str) -> CheckResult:
 def without_comments(ptx: str) -> str:
     """Return PTX without comments and strings."""
     return _COMMENT_OR_STRING.sub(" ", ptx)
-
-
-def _homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the folders of installed programs, such as ``/opt/gcc`` for ``/opt/gcc/bin/gcc``.
-
-    The user's home folder and its parents are left out: a compiler in ``~/bin`` must not make
-    them readable in the sandbox.
-    """
-    user = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.home() may raise
-    folders = {
-        folder
-        for program in programs
-        for path in (program, program.resolve())
-        if (folder := path.parent.parent) not in {user, *user.parents}
-    }
-    return tuple(sorted(folders))
