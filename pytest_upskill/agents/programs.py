@@ -67,10 +67,13 @@ class Cli(ABC):
     """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""
     shell: ClassVar[tuple[str, str]] = ("bash", "command")
     """Its tool that runs a command, and the argument with the command."""
-    command: ClassVar[str]
-    """The name of the program on PATH."""
     package: ClassVar[str]
     """Its npm package."""
+
+    @property
+    def command(self) -> str:
+        """The name of the program on PATH."""
+        return self.name
 
     def find(self) -> Installed:
         """Find the program.
@@ -194,7 +197,6 @@ class Codex(Cli):
     name = "codex"
     tested_version = "0.169.0"
     shell = ("exec_command", "cmd")
-    command = "codex"
     package = "@openai/codex"
 
     def launch(self, request: Request, base_url: str) -> Launch:
@@ -217,7 +219,6 @@ class Pi(Cli):
 
     name = "pi"
     tested_version = "0.74.2"
-    command = "pi"
     package = "@earendil-works/pi-coding-agent"
 
     def launch(self, request: Request, base_url: str) -> Launch:
@@ -252,7 +253,6 @@ class OpenCode(Cli):
     name = "opencode"
     tested_version = "1.18.33"
     skill_tool = ("skill", "name")
-    command = "opencode"
     package = "opencode-ai"
 
     def launch(self, request: Request, base_url: str) -> Launch:
@@ -289,7 +289,6 @@ class Copilot(Cli):
     name = "copilot"
     tested_version = "1.0.102"
     skill_tool = ("skill", "skill")
-    command = "copilot"
     package = "@github/copilot"
 
     def launch(self, request: Request, base_url: str) -> Launch:
