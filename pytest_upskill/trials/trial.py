@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
@@ -135,9 +135,10 @@ def plan(
                 min_pass_rate=rate,
                 max_tokens=model.parameters.max_tokens or max_tokens,
             )
+            trials = list[Trial]()
             if case.is_answered:
-                for arm, block in skill_blocks.items():
-                    answered = make(
+                trials += (
+                    make(
                         case=case,
                         arm=arm,
                         skill_block=block,
@@ -145,24 +146,30 @@ def plan(
                         early_stop=early_stop,
                         judge=judge,
                     )
-                    yield _with_draw(answered, counts)
+                    for arm, block in skill_blocks.items()
+                )
             if case.trigger:
-                is_skipped = False
-                for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
-                    query = _query(case, catalogue, workspace=bool(model.agent))
-                    is_skipped = is_skipped or bool(query.skip)
-                    if arm == "old_trigger" and is_skipped:
-                        # It is skipped in one of the arms, as its skill is new or gone.
-                        continue
-                    chosen = make(
-                        case=query,
-                        arm=arm,
-                        skill_block="",
-                        runs=run_count(model, runs, chooses=True),
-                        catalogue=catalogue,
-                        listed=listed_skill,
-                    )
-                    yield _with_draw(chosen, counts)
+                make_query = partial(make, runs=run_count(model, runs, chooses=True))
+                trials += _queries(case, model, catalogues_of_arms, make_query)
+            yield from (_with_draw(trial, counts) for trial in trials)
+
+
+def _queries(
+    case: Case,
+    model: Model,
+    catalogues_of_arms: Mapping[Arm, tuple[Catalogue, ListedSkill]],
+    make: partial[Trial],
+) -> Iterator[Trial]:
+    """Make the trials of a case in which the model chooses a skill, one in each arm."""
+    is_skipped = False
+    for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
+        query = _query(case, catalogue, workspace=bool(model.agent))
+        is_skipped = is_skipped or bool(query.skip)
+        # If it is skipped in one of the arms, as its skill is new or gone, nothing is compared.
+        if arm != "old_trigger" or not is_skipped:
+            yield make(
+                case=query, arm=arm, skill_block="", catalogue=catalogue, listed=listed_skill
+            )
 
 
 _NEEDS_SKILL = (
