@@ -17,7 +17,7 @@ from pytest_upskill.answers.progress import ASKING
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from pytest_upskill.models.anthropic import read_message
-from pytest_upskill.models.call import Call
+from pytest_upskill.models.call import NOT_SENT, Call
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
@@ -130,7 +130,6 @@ class Upstream:
         Raises:
             ProviderError: There is no usable reply; it may be sent again if it cannot be billed.
         """
-        label = call.model.label
         try:
             with self.retries.activity.doing(ASKING):
                 response = await self._http.send(built, stream=True)
@@ -138,16 +137,14 @@ class Upstream:
                 if response.status_code == HTTPStatus.OK:
                     return self._completion(call, await receive(response))
                 error_body = _json_or_text(await response.aread())
+        except NOT_SENT as error:
+            raise call.connection_error(error) from None
         except httpx2.HTTPError as error:
-            unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
             reason = self.endpoint.redact(str(error) or type(error).__name__)
-            raise ProviderError(
-                f"{label}: no complete reply from {self.endpoint.host} ({reason})",
-                retryable=unsent,
-                billable=not unsent,
-            ) from None
+            problem = f"no complete reply from {self.endpoint.host} ({reason})"
+            raise ProviderError(f"{call.model.label}: {problem}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            defect = f"{label}: malformed reply ({type(error).__name__})"
+            defect = f"{call.model.label}: malformed reply ({type(error).__name__})"
             raise ProviderError(defect, status=HTTPStatus.OK) from None
         raise call.http_error(response.status_code, self.redact(error_body), call.headers(response))
 

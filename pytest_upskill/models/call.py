@@ -26,7 +26,7 @@ from pytest_upskill.models.streams import MAX_REPLY, Format, is_whole, read_repl
 Read = Callable[[Mapping[str, Any]], Completion]
 """Reads a reply; AttributeError, LookupError and TypeError mean that it is malformed."""
 
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """Errors that occur before any part of a request is sent."""
 
 _CONNECT_S = 10.0
@@ -245,7 +245,7 @@ class Call:
                 raise _Filtered(errors.error_message(body)) from None
             raise self.http_error(error.status_code, body, headers) from None
         except (self.sdk.APIConnectionError, httpx2.TransportError) as error:
-            raise self._connection_error(error.__cause__ or error) from None
+            raise self.connection_error(error.__cause__ or error) from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             message = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(message, status=200, retryable=True) from None
@@ -322,7 +322,7 @@ class Call:
             status=200,
         )
 
-    def _connection_error(self, cause: BaseException) -> ProviderError:
+    def connection_error(self, cause: BaseException) -> ProviderError:
         """Make the error for a connection that failed, or ended within a reply."""
         host, reason = self.endpoint.host, str(cause) or type(cause).__name__
         if isinstance(cause, _ReplyTooLong):
@@ -342,7 +342,7 @@ class Call:
             self._clean(f"no connection to {host} ({reason}): {hint}"),
             retryable=not by_proxy,
             fatal=by_proxy,
-            billable=not isinstance(cause, _NOT_SENT),
+            billable=not isinstance(cause, NOT_SENT),
         )
 
     def _error(self, message: str, **details: Any) -> ProviderError:

@@ -110,6 +110,21 @@ def test_a_request_that_may_be_billed_is_not_sent_again(loopback: Loopback, sile
     assert len(loopback.requests) == 1
 
 
+@pytest.mark.parametrize("refusal", [httpx2.ProxyError("407"), httpx2.PoolTimeout("full")])
+def test_a_request_that_no_host_received_is_not_billed(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch, refusal: httpx2.TransportError
+) -> None:
+    async def refuse(*_: object, **__: object) -> httpx2.Response:
+        raise refusal
+
+    monkeypatch.setattr(httpx2.AsyncClient, "send", refuse)
+
+    with pytest.raises(ProviderError, match=r"no connection to 127") as caught:
+        send(loopback)
+
+    assert not caught.value.billable
+
+
 def test_the_key_is_added_and_nothing_of_the_agents_own_headers(loopback: Loopback) -> None:
     send(
         loopback,
