@@ -81,6 +81,11 @@ class Model:
         return self.provider != _OFFLINE
 
     @property
+    def varies(self) -> bool:
+        """Whether its runs can differ."""
+        return self.is_language_model and self.parameters.temperature != 0
+
+    @property
     def runs_program(self) -> bool:
         """Whether its agent is an installed program, unlike ``loop``."""
         return bool(AGENTS.get(self.agent))
@@ -133,7 +138,8 @@ def is_language_model(address: str) -> bool:
 
 def varies(address: str) -> bool:
     """Return whether runs of a model can differ, by its address with parameters."""
-    return is_language_model(address) and "temperature=0" not in address.split()
+    # The temperature is written first. Other parameters may have blanks in their values.
+    return is_language_model(address) and address.split(" ")[1:2] != ["temperature=0"]
 
 
 def may_take(key: str, address: str) -> bool:

@@ -12,7 +12,6 @@ from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
-from pytest_upskill.models.model import varies
 from pytest_upskill.models.request import MAX_TURNS
 from pytest_upskill.trials.trigger_trial import choosing
 
@@ -78,7 +77,7 @@ def run_count(model: Model, runs: int, *, chooses: bool = False) -> int:
 
     Where a model chooses, each run shows the catalogue in another order.
     """
-    differ = model.is_language_model if chooses else varies(model.resolved)
+    differ = model.is_language_model if chooses else model.varies
     return runs if differ else 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.models.parameters import ParameterError, read_parameters
+from pytest_upskill.trials.trial import run_count
+from tests.models.parameters import parametrized
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,10 @@ def test_a_models_own_parameters_complete_those_of_all() -> None:
     everyone, own = read_parameters(["seed=1", "body.a=1", "m:seed=0", "m:body.b=2"]).values()
 
     assert own.with_defaults(everyone).entries == ("seed=0", "body.a=1", "body.b=2")
+
+
+@pytest.mark.parametrize(
+    ("entry", "runs"), [("temperature=0", 1), ('stop=["a temperature=0 b"]', 3), ("top_p=1", 3)]
+)
+def test_further_runs_repeat_the_first_only_at_temperature_0(entry: str, runs: int) -> None:
+    assert run_count(parametrized("x@http://h/v1", entry), 3) == runs

@@ -57,6 +57,13 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     assert of_copies[-1] == (f"too few runs on haiku: {ADD_CASES}")
 
 
+def test_a_stop_text_is_not_taken_for_a_temperature() -> None:
+    resolved = 'openai:x@h stop=["a temperature=0 b"]'
+    cell = replace(counted(LIKELY, of=1), resolved=resolved)
+
+    assert list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))[-1] == MORE
+
+
 @pytest.mark.parametrize("alike", [1, 7], ids=["a chance of 4 %", "a chance of 35 %"])
 def test_more_runs_that_would_probably_not_be_enough_are_no_advice(alike: int) -> None:
     gate = Gate(cell=counted([(1, 0), *[(1, 1)] * alike], of=1), outcome="passed", text="")
