@@ -382,3 +382,7 @@ class UnsafeFile(HooksOfParent, pytest.File):
             f"{self.nodeid}: the name of the file or a folder contains control characters, a CI "
             f"runner's command or the separator of pytest's node ids, '::': rename it"
         )
+
+
+COLLECTORS = (SkillFile, SkillCases, UnsafeFile)
+"""What collects case files and their skills."""

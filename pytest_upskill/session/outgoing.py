@@ -13,10 +13,9 @@ from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.report.trajectory import last_steps
-from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
+from pytest_upskill.session.items import COLLECTORS, TrialItem
 from pytest_upskill.session.results import TrialRecord
 
-_COLLECTORS = (SkillCases, SkillFile, UnsafeFile)
 _SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})
 """Loggers that log what servers sent."""
 
@@ -45,7 +44,7 @@ class Outgoing:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Clean a collector's report."""
         report = yield
-        if isinstance(collector, _COLLECTORS):
+        if isinstance(collector, COLLECTORS):
             self._clean(report)
         return report
 

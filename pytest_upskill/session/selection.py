@@ -21,7 +21,7 @@ from pytest_upskill.session.case_files import (
     outside_arguments,
     shown,
 )
-from pytest_upskill.session.items import OF_NO_SKILL, SkillCases, SkillFile, TrialItem, UnsafeFile
+from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
@@ -111,7 +111,7 @@ class Selection:
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
-        self._broken_files += isinstance(node, (SkillFile, SkillCases, UnsafeFile))
+        self._broken_files += isinstance(node, COLLECTORS)
 
     # First: what -k or -m deselect is not unchanged.
     @pytest.hookimpl(tryfirst=True)
