@@ -109,6 +109,11 @@ class LabelsFile(_Entry):
         return sum(answer.passed is not None for answer in self.answers)
 
 
+def stratum_name(arm: LabelArm, *, judged: bool) -> str:
+    """Return the key of a stratum of a model's answers in ``cells``: ``with/true``."""
+    return f"{arm}/{str(judged).lower()}"
+
+
 T = TypeVar("T")
 
 

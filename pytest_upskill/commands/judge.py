@@ -152,7 +152,7 @@ def _report_agreement(path: Path, file: LabelsFile) -> list[str]:
     for model, arm in product(file.cells, judge_labels.ARMS):
         strata = [_stratum(file, model, arm, judged=judged) for judged in (True, False)]
         for (size, labels), passed in zip(strata, ("passed", "did not pass"), strict=True):
-            have, need = len(labels), min(calibration.MIN_LABELS, size)
+            have, need = len(labels), calibration.labels_needed(size)
             if have < need:
                 answers = f"answers {arm} the skill that the judge {passed}"
                 too_few.append(f"{model}: {have} of {need} labels of {answers}")
@@ -188,7 +188,8 @@ def _stratum(
         and file.key[str(answer.id)].arm == arm
         and file.key[str(answer.id)].judged is judged
     ]
-    return file.cells[model].get(f"{arm}/{str(judged).lower()}", 0), labels
+    size = file.cells[model].get(judge_labels.stratum_name(arm, judged=judged), 0)
+    return size, labels
 
 
 def _read_labels_file(path: Path) -> LabelsFile | None:

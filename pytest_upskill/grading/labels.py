@@ -5,7 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cases.judge_labels import KeyEntry, LabelledAnswer, LabelsFile, StatementLabel
+from pytest_upskill.cases.judge_labels import (
+    KeyEntry,
+    LabelArm,
+    LabelledAnswer,
+    LabelsFile,
+    StatementLabel,
+    stratum_name,
+)
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.grade import with_changes
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
@@ -114,6 +121,9 @@ _Place = tuple[str, str, str]
 
 _Drawn = tuple[LabelledAnswer, KeyEntry]
 
+_Stratum = tuple[str, LabelArm, bool]
+"""Label of the model, arm, and whether the judge passed the answers."""
+
 
 def draw(
     trials: Sequence[TrialResult],
@@ -151,7 +161,7 @@ def draw(
     candidates = [_candidate(trial, run) for trial, run in judged if not run.left_out]
     if not candidates:
         return None
-    strata: dict[tuple[str, str, bool], list[_Drawn]] = {}
+    strata: dict[_Stratum, list[_Drawn]] = {}
     for answer, key in _in_random_order(candidates, "draw"):
         strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
     chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
@@ -234,11 +244,11 @@ def _place(answer: LabelledAnswer, key: KeyEntry) -> _Place:
 
 
 def _stratum_sizes(
-    strata: Mapping[tuple[str, str, bool], Sequence[_Drawn]],
+    strata: Mapping[_Stratum, Sequence[_Drawn]],
 ) -> dict[str, dict[str, int]]:
     """Return the number of answers in each stratum, by model."""
     sizes: dict[str, dict[str, int]] = {}
     for model, arm, judged in sorted(strata, reverse=True):
-        name = f"{arm}/{str(judged).lower()}"
+        name = stratum_name(arm, judged=judged)
         sizes.setdefault(model, {})[name] = len(strata[model, arm, judged])
     return sizes

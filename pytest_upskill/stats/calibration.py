@@ -92,12 +92,15 @@ def answers_of(cases: Sequence[JudgedCase], stratum: Stratum) -> int:
     return sum(case.answers(stratum) for case in cases)
 
 
+def labels_needed(answers: int) -> int:
+    """Return the minimum number of labels of a stratum, given the number of its answers."""
+    return min(MIN_LABELS, answers)
+
+
 def lacking_labels(
     cases: Sequence[JudgedCase], labels: Sequence[Label]
 ) -> list[tuple[Stratum, int]]:
     """Return the strata with too few labels, and how many are missing.
-
-    A stratum needs ``MIN_LABELS`` labels, or labels of all of its answers.
 
     Args:
         cases: The runs as judged, one entry for each case.
@@ -106,7 +109,7 @@ def lacking_labels(
     lacking = []
     for stratum in STRATA:
         have = sum((label.with_skill, label.judged) == stratum for label in labels)
-        need = min(MIN_LABELS, answers_of(cases, stratum))
+        need = labels_needed(answers_of(cases, stratum))
         if have < need:
             lacking.append((stratum, need - have))
     return lacking
