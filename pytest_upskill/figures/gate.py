@@ -1,6 +1,6 @@
 """The gate: a decision about each cell by its limits, reported like a test."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, get_args
@@ -174,7 +174,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         outcome="failed" if certain else "passed",
         text=f"{cell.name}: {'; '.join(problem.text for problem in certain) or figures}",
         comparison=comparison,
-        next_step="; ".join(dict.fromkeys(problem.next_step for problem in certain)),
+        next_step=_one_after_another(problem.next_step for problem in certain),
     )
     # A failed gate has the figures too, unless its details do: those of a lift that regressed.
     if not certain or (gate.regressed and not cell.chooses):
@@ -229,6 +229,14 @@ def _problems(
         is_doubtful = lift.uncalibrated and verdict == "hurts"
         if verdict.replace(" ", "-") in fail_on and not is_doubtful:
             yield _Problem(_REASONS[verdict], verdict == lift.verdict, _NEXT_STEPS[verdict])
+
+
+def _one_after_another(steps: Iterable[str]) -> str:
+    """Join pieces of advice, without one that another only continues."""
+    given = dict.fromkeys(steps)
+    return "; ".join(
+        step for step in given if not any(other.startswith(f"{step},") for other in given)
+    )
 
 
 def _beyond(

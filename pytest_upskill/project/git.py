@@ -45,19 +45,20 @@ class Revision:
     """Whether tracked files differ from the commit, or a skill's folder has untracked ones."""
 
 
-def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
+def revision(project: Path, folders: Iterable[Path], *written: Path) -> Revision | None:
     """Return the state of a project's work tree; None without git, a repository or a commit.
 
     Args:
         project: A folder in the repository.
         folders: Folders in which untracked files count as changes.
+        written: What runs themselves write, besides our own folder: not a change.
     """
     try:
         commit = git_output(project, "rev-parse", "--verify", "--quiet", "HEAD")
         if commit is None:
             return None
         branch = (git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or "").strip()
-        dirty = _has_changes(project, folders)
+        dirty = _has_changes(project, folders, written)
         return Revision(commit=commit.strip(), branch=branch, dirty=dirty)
     except GitError:
         return None
@@ -295,12 +296,16 @@ def run_git(
     return done
 
 
-def _has_changes(project: Path, folders: Iterable[Path]) -> bool:
+def _has_changes(project: Path, folders: Iterable[Path], written: Iterable[Path]) -> bool:
     status = "status", "--porcelain"
     inside = sorted({str(folder) for folder in folders if folder.is_dir()})
+    top = top_of(project)
+    names = [from_top(each, top) for each in written]
+    left_out = [f":(exclude,top,literal){name}" for name in names if not name.startswith("../")]
+    left_out.append(_NOT_OURS)
     return bool(
-        git_output(project, *status, "--untracked-files=no", "--", ":/", _NOT_OURS)
-        or (inside and git_output(project, *status, "--", *inside, _NOT_OURS))
+        git_output(project, *status, "--untracked-files=no", "--", ":/", *left_out)
+        or (inside and git_output(project, *status, "--", *inside, *left_out))
     )
 
 

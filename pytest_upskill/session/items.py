@@ -197,7 +197,7 @@ class TrialItem(ItemOutsidePackages):
         skill = self.trial.skill
         if not (self.trial.chooses and skill.ref):
             return skill.history
-        why = skill.history or f"no description changed since {skill.ref}: not compared"
+        why = skill.history or f"queries: no description changed since {skill.ref}: not compared"
         return "" if skill.listed_before else why
 
     @cached_property

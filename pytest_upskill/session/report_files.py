@@ -37,8 +37,22 @@ class Files:
         self._settings = config.stash[SETTINGS]
         self._written: list[Path] = []
         self._problems: list[str] = []
+        refs = (self._settings.ref, self._settings.changed_since)
+        used = dict[str, Path]()
+        # Who records answers and compares nothing need not be told that they are new.
+        if self._settings.cache_mode == "replay" or (
+            any(refs) and config.stash[RESOURCES].cache.is_read
+        ):
+            used["recordings"] = self._settings.cache_dir
+        if self._settings.compare == "baseline":
+            used["baselines"] = self._settings.project / STATE / "baselines"
+        # Before the session itself writes some.
+        self._changed = {
+            kind: changed_files(kind, place, os.environ, refs) for kind, place in used.items()
+        }
+        """Lines about recordings and baselines of which the branch changed some, by their kind."""
         self._recordings: list[str] = []
-        """Lines about recordings and baselines of which the branch changed some."""
+        """Those of them on which the results rest."""
 
     def write(self, report: Report, exitstatus: int) -> bool:
         """Write the reports, and return whether all could be written.
@@ -48,16 +62,10 @@ class Files:
             exitstatus: Exit status of pytest itself.
         """
         settings = self._settings
-        used, refs = dict[str, Path](), (settings.ref, settings.changed_since)
-        # Who records answers and compares nothing need not be told that they are new.
-        if settings.cache_mode == "replay" or (
-            any(refs) and any(run.completion.replayed for run in runs_of(report.gates))
-        ):
-            used["recordings"] = settings.cache_dir
-        if settings.compare == "baseline":
-            used["baselines"] = settings.project / STATE / "baselines"
-        for kind, place in used.items():
-            self._recordings += changed_files(kind, place, os.environ, refs)
+        is_replayed = any(run.completion.replayed for run in runs_of(report.gates))
+        if not (is_replayed or settings.cache_mode == "replay"):
+            self._changed.pop("recordings", None)
+        self._recordings = [line for lines in self._changed.values() for line in lines]
         wanted = settings.reports or settings.runs_dir or in_github_actions(os.environ)
         if not wanted or exitstatus in _RUN_REFUSED:
             return True
@@ -101,7 +109,7 @@ class Files:
             report.sessions[0],
             sandbox=level,
             recordings=tuple(self._recordings),
-            revision=revision(self._settings.project, folders),
+            revision=revision(self._settings.project, folders, self._settings.cache_dir),
         )
         return Report(sessions=(session,), gates=gates)
 

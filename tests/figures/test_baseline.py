@@ -207,3 +207,17 @@ def test_baselines_that_a_branch_edits_or_deletes_are_named(
     assert page.splitlines()[1].startswith("### \u2754")
     assert "not everything was compared" in page
     assert "baselines changed since HEAD" in page
+
+
+@pytest.mark.needs("git")
+def test_a_run_does_not_call_its_own_baselines_a_change(
+    write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    run_once("--upskill-models=offline", "skills", UPDATE)
+    commit_all(pytester.path)
+    folder.joinpath("SKILL.md").write_bytes(folder.joinpath("SKILL.md").read_bytes() + b"More.\n")
+
+    result = run_once("--upskill-models=offline", "skills", COMPARE, UPDATE)
+
+    result.stdout.no_fnmatch_line("baselines changed *")

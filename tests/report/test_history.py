@@ -129,6 +129,24 @@ def test_pytest_keeps_a_history_where_the_ini_file_names_a_folder(
     assert not Path(".upskill/runs").exists()
 
 
+def test_what_a_run_writes_itself_is_no_uncommitted_change(
+    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    args = ("--upskill-cache-dir=recordings", "--upskill-baseline-update", "--upskill-json=r.json")
+    run_once("--upskill-models", model, *args, "skills")
+    pytester.path.joinpath("r.json").unlink()
+    commit_all(pytester.path)
+    (answer, *_) = pytester.path.glob("recordings/*/*.json")
+    answer.write_text("{}", "utf-8")
+
+    run_once("--upskill-models", model, *args, "--upskill-cache=refresh", "skills")
+
+    revision = read_json(Path("r.json").read_bytes()).sessions[0].revision
+    assert revision is not None
+    assert not revision.dirty
+
+
 def test_without_git_a_run_has_no_revision(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 

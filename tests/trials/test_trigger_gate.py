@@ -239,6 +239,10 @@ def test_a_skill_that_is_moved_next_to_one_that_takes_its_queries_is_red(
     result.stdout.fnmatch_lines(
         ["*the choice became worse than main: q0, *0/6 runs right, main 6/6, p*"]
     )
+    limited = run_once(
+        "--upskill-models", model, "--upskill-compare=main", "--upskill-min-recall=0.5", "skills"
+    )
+    assert limited.stdout.str().count("say in each description") == 1
 
 
 @pytest.mark.needs("git")
