@@ -39,6 +39,11 @@ class ComparedCase:
         """Passes of the runs with the old skill, ``4/5``."""
         return f"{self.counts.passes_without}/{self.counts.runs_without}"
 
+    @property
+    def fell_clearly(self) -> bool:
+        """Whether this case alone shows that the skill became worse."""
+        return stats.significant(stats.regression_test([self.counts]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -103,7 +108,8 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The regression: ``the skill became worse than the baseline: case (all cases: …)``."""
-        worse = listed([case.id for case in self.worse], _NAMED) or "in open runs"
+        clear = [case for case in self.worse if case.fell_clearly] or self.worse
+        worse = listed([case.id for case in clear], _NAMED) or "in open runs"
         skill = "the unchanged skill" if self.same_skill else "the skill"
         subject, of = ("the choice", "queries") if self.chooses else (skill, "cases")
         return f"{subject} became worse than {self.base}: {worse} (all {of}: {self.sentence})"

@@ -1,6 +1,6 @@
 """The gate: a decision about each cell by its limits, reported like a test."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, get_args
@@ -28,7 +28,6 @@ _REASONS: Mapping[CellVerdict, str] = {
 }
 """Why a gate fails, by the verdict that fails it."""
 
-_DESCRIBE = f"{DESCRIBE}, in the words of these queries, or change the gate"
 _CORRECT = "correct the skill where answers fail with it, or change the gate"
 _LABEL = "label some of its answers (pytest-upskill judge draw REPORT), or change the gate"
 
@@ -174,7 +173,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         outcome="failed" if certain else "passed",
         text=f"{cell.name}: {'; '.join(problem.text for problem in certain) or figures}",
         comparison=comparison,
-        next_step=_one_after_another(problem.next_step for problem in certain),
+        next_step="; ".join(dict.fromkeys(problem.next_step for problem in certain)),
     )
     # A failed gate has the figures too, unless its details do: those of a lift that regressed.
     if not certain or (gate.regressed and not cell.chooses):
@@ -212,9 +211,9 @@ def _problems(
         yield _Problem(cell.case_changes, is_certain=True, next_step=_RESTORE)
     if cell.chooses:
         least, most = thresholds.min_recall, thresholds.max_false_triggers
-        yield from _beyond(triggers.recall_if, least, "recall is under {:g}%", _DESCRIBE)
+        yield from _beyond(triggers.recall_if, least, "recall is under {:g}%", DESCRIBE)
         false = "false triggers are over {:g}%"
-        yield from _beyond(triggers.false_if, most, false, _DESCRIBE, is_most=True)
+        yield from _beyond(triggers.false_if, most, false, DESCRIBE, is_most=True)
         return
     step = _NEXT_STEPS.get(lift.verdict, _CORRECT)
     by = "corrected " if lift.correction else ""
@@ -229,14 +228,6 @@ def _problems(
         is_doubtful = lift.uncalibrated and verdict == "hurts"
         if verdict.replace(" ", "-") in fail_on and not is_doubtful:
             yield _Problem(_REASONS[verdict], verdict == lift.verdict, _NEXT_STEPS[verdict])
-
-
-def _one_after_another(steps: Iterable[str]) -> str:
-    """Join pieces of advice, without one that another only continues."""
-    given = dict.fromkeys(steps)
-    return "; ".join(
-        step for step in given if not any(other.startswith(f"{step},") for other in given)
-    )
 
 
 def _beyond(

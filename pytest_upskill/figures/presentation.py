@@ -1,7 +1,7 @@
 """The figures of a cell: how each is named, rounded and explained, wherever it is shown.
 
-A new figure is one row of a table below: then JUnit, JSON, CSV and HTML have it. What tables show,
-in the terminal, Markdown, HTML and the history, is made of these figures too.
+A new figure is one row of a table below: then JUnit, JSON, HTML and the history's CSV have it. What
+tables show, in the terminal, Markdown, HTML and the history, is made of these figures too.
 """
 
 from collections import Counter

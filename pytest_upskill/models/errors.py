@@ -100,6 +100,9 @@ NOT_SERVED = frozenset({404, 405, 410, 501})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
+_OVERLOADED = (500, 502, 503, 504, 529)
+
+
 def cure(
     status: int, message: str, headers: Mapping[str, str], model: Model, endpoint: Endpoint
 ) -> str:
@@ -109,12 +112,14 @@ def cure(
     target = re.split(r"[?#]", without_userinfo(headers.get("location", "")), maxsplit=1)[0]
     is_said = model.name in message and " not " in message
     unknown = "check its name, or the URL" if is_said else f"no model {model.name!r} at"
+    later = "run again later, which requests only the rest"
     cures = {
         401: f"{key} {endpoint.key_variable}",
         402: f"check the billing of the account that owns {endpoint.key_variable}",
         403: f"{key} {endpoint.key_variable}",
         407: refused_by_proxy(endpoint),
-        429: "run again later, which requests only the rest, or lower --upskill-concurrency",
+        429: f"{later}, or lower --upskill-concurrency",
+        **dict.fromkeys(_OVERLOADED, later),
         **dict.fromkeys(NOT_SERVED, f"{endpoint.url} serves no models{url_hint(endpoint)}"),
         404: f"{unknown} {endpoint.url}{url_hint(endpoint)}",
         **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),

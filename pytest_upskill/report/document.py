@@ -37,7 +37,7 @@ class Session:
     without_trials: tuple[str, ...] = ()
     """Which skills of a pull request have no trials: they lack cases, or were deleted."""
     without_cases: int = 0
-    """Number of changed skills of a pull request that have no cases."""
+    """Number of changed skills of a pull request that have no cases, or some that did not run."""
     not_measured: tuple[str, ...] = ()
     """What else prevents a complete result: what a pull request deleted, a limit of cost."""
     skipped: tuple[str, ...] = ()

@@ -91,10 +91,10 @@ def _why_nothing(report: Report) -> str:
 
 
 def without_cases(report: Report) -> str:
-    """Return how many changed skills have no cases, in words; empty for none."""
+    """Return how many changed skills have no cases, or some that did not run; empty for none."""
     skills = sum(session.without_cases for session in report.sessions)
     return (
-        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} no cases that run"
+        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} unmeasured cases, or none"
         if skills
         else ""
     )

@@ -68,8 +68,9 @@ class Selection:
         """Those of `_collected` whose cases belong to no known skill."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
-        self._deselected_cases: set[str] = set()
-        """Cases that -k, -m and their like left out, also where ``addopts`` has these options."""
+        self._deselected_cases: dict[str, str] = {}
+        """Cases that -k, -m and their like left out, also where ``addopts`` has these options, with
+        the folder of their skill."""
         self._broken_files = 0
 
     @pytest.hookimpl(wrapper=True)
@@ -151,7 +152,9 @@ class Selection:
         """Record that items were collected and deselected, and their cases."""
         self.deselected = True
         trials = (item.trial for item in items if isinstance(item, TrialItem))
-        self._deselected_cases |= {f"{trial.skill.name}::{trial.case.id}" for trial in trials}
+        self._deselected_cases |= {
+            f"{trial.skill.name}::{trial.case.id}": str(trial.skill.folder) for trial in trials
+        }
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which skills run; let the other files run if only case files are broken."""
@@ -159,7 +162,7 @@ class Selection:
             if self.branch is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
                 # If only some of its arms are deselected, the gate says so.
-                self._deselected_cases.discard(f"{item.trial.skill.name}::{item.trial.case.id}")
+                self._deselected_cases.pop(f"{item.trial.skill.name}::{item.trial.case.id}", None)
         self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
@@ -269,7 +272,7 @@ class Selection:
                 yield safe_line(f"{listed(places)} {was} {what.format(branch.ref)}")
 
     def without_cases(self) -> dict[str, str]:
-        """Return the changed skills of a pull request without a case that runs, with the reason."""
+        """Return the changed skills of a pull request of which not all cases run, and why."""
         if self.branch is None:
             return {}
         found = self._misnamed | {
@@ -277,6 +280,10 @@ class Selection:
             for each in self._unexplained
         }
         found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited}
+        deselected = map(Path, {*self._deselected_cases.values()})
+        found |= dict.fromkeys(
+            map(str, self.branch.changed(deselected)), "some cases are deselected, as by -k or -m"
+        )
         return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:

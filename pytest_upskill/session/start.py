@@ -10,7 +10,7 @@
 
 import platform
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import STATE
+from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures import baseline
 from pytest_upskill.figures.gate import Gate, decide_gates
 from pytest_upskill.report import exit_code
@@ -273,10 +274,10 @@ class Reporting:
 
 
 _SHOWN = {
-    *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
-    *("max_false_triggers", "max_tokens", "compare"),
+    *("runs", "min_pass_rate", "max_tokens", "compare"),
+    *(limit.name for limit in fields(GateRule)),
 }
-"""Options that a report shows as they are."""
+"""Options that a report shows as they are; merged reports take the limits from there."""
 
 
 def _shown_options(settings: Settings) -> dict[str, Any]:

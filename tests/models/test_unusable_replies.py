@@ -113,7 +113,7 @@ def test_an_error_beside_the_beginning_of_an_answer_is_a_fault(loopback: Loopbac
 
     error = fault(loopback, "openai", Reply(body={"choices": [choice]}))
 
-    assert str(error) == "m: HTTP 502 the model broke off"
+    assert str(error).startswith("m: HTTP 502 the model broke off: run again later, ")
     assert (error.retryable, error.billable) == (True, True)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.report.document import Option
 from pytest_upskill.report.exit_code import NOT_MEASURED
@@ -52,6 +53,19 @@ def without_times(one: Cell) -> object:
         object_hook=lambda value: {k: v for k, v in value.items() if k != "latency_s"},
     )
     return cleared["entries"][0]["gate"]["cell"]
+
+
+def test_a_report_has_every_limit_of_its_run(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+    limits = {"min_lift": 0.1, "min_mean_pass_rate": 0.2, "min_recall": 0.3}
+    limits["max_false_triggers"] = 0.4
+    assert limits.keys() == {limit.name for limit in fields(GateRule)}
+    options = (f"--upskill-{name.replace('_', '-')}={value}" for name, value in limits.items())
+
+    run_once("--upskill-models=offline", *options, "--upskill-json=r.json", "skills")
+
+    (session,) = read_json(Path("r.json").read_bytes()).sessions
+    assert {name: session.options[name] for name in limits} == limits
 
 
 def test_jobs_are_held_against_baselines_when_they_are_merged(

@@ -78,7 +78,7 @@ def test_a_changed_skill_is_kept_from_pytest(
     (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
     file, text = WAYS[way]
     Path(file).write_text(text, "utf-8")
-    none = "1 changed skill has no cases that run"
+    none = "1 changed skill has unmeasured cases, or none"
 
     result = run_once(*ARGS, others)
     strict = run_once(*ARGS, others, "--upskill-fail-on=hurts,regression,cases")
@@ -92,7 +92,7 @@ def test_a_skill_is_moved_to_where_pytest_does_not_look(branch: Path, run_once: 
     shutil.move(branch, branch.parent / "build" / "billing")
     moved = "skills/billing was deleted or moved away since main: no trial is left"
 
-    said(run_once(*ARGS), moved, "1 changed skill has no cases that run")
+    said(run_once(*ARGS), moved, "1 changed skill has unmeasured cases, or none")
 
 
 def test_the_cases_at_the_ref_cannot_be_read(branch: Path, run_once: Run) -> None:
@@ -116,8 +116,12 @@ def test_a_branch_deselects_a_case_by_its_settings(
     pytester.makeini('[pytest]\naddopts = -k "not b["\n')
 
     result = run(*ARGS, "--upskill-changed-since=main")
+    strict = run(*ARGS, "--upskill-changed-since=main", "--upskill-fail-on=cases")
 
-    said(result, "billing::b was deselected, as by -k or -m, and so not measured")
+    line = "billing::b was deselected, as by -k or -m, and so not measured"
+    said(result, line, "1 changed skill has unmeasured cases, or none")
+    assert result.ret == pytest.ExitCode.OK
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_case_of_which_only_an_arm_is_deselected_is_not_lost(branch: Path, run_once: Run) -> None:

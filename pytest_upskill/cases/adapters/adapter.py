@@ -29,7 +29,7 @@ class Reader:
     part_of: Callable[[Any], Part]
     """Reads a value, or an item of it; it raises a `Flaw` if it cannot."""
     items: Callable[[Any], Sequence[Any]] | None = None
-    """Returns the items of a value, if each of them is a part of the case."""
+    """Returns the items of a value, if each of them is a part of the case; it never fails."""
     reads_empty: bool = False
     """Whether null, an empty text, list or object says something."""
 

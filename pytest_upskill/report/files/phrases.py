@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_upskill import stats
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS, choices, lost_queries
@@ -149,9 +148,8 @@ def _before(gate: Gate, case: str) -> str:
     """Return what follows the reason of a failed case: how it did before."""
     if gate.comparison is None or (past := gate.past.get(case)) is None:
         return gate.cell.history_clause
-    is_worse = past.counts.difference < 0
-    is_clear = gate.regressed or stats.significant(stats.regression_test([past.counts]))
-    doubt = ", not clearly better, so this may be chance" if is_worse and not is_clear else ""
+    is_doubtful = past.counts.difference < 0 and not (gate.regressed or past.fell_clearly)
+    doubt = ", not clearly better, so this may be chance" if is_doubtful else ""
     return f"; at {gate.comparison.base} it passed {past.was}{doubt}"
 
 
