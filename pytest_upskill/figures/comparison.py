@@ -14,7 +14,7 @@ from pytest_upskill.figures.baseline import (
 )
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.triggers import DESCRIBE
-from pytest_upskill.figures.wording import points
+from pytest_upskill.figures.wording import p_text, points
 from pytest_upskill.project.messages import listed
 from pytest_upskill.trials.result import TrialResult
 
@@ -85,13 +85,13 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
+        """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = 0.003``."""
         counts = [case.counts for case in self.measured]
         now = _total((case.passes_with, case.runs_with) for case in counts)
         old = _total((case.passes_without, case.runs_without) for case in counts)
         what = "runs right" if self.chooses else "with the skill"
         # It is that of having become worse.
-        p = f", p {_p_text(self.p)}" if (self.mean_change or 0) < 0 else ""
+        p = f", {p_text(self.p)}" if (self.mean_change or 0) < 0 else ""
         return f"{now} {what}, {self.compared_with} {old}{p}"
 
     @property
@@ -185,12 +185,6 @@ def _total(arms: Iterable[tuple[int, int]]) -> str:
     """Return the sum of passes and runs, ``31/40``."""
     passes, runs = (sum(counts) for counts in zip(*arms, strict=True))
     return f"{passes}/{runs}"
-
-
-def _p_text(p: float) -> str:
-    """Return a p-value with three decimals, without the leading zero."""
-    text = f"{p:.3f}".removeprefix("0")
-    return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"
 
 
 _DRIFT_ALPHA = 0.01

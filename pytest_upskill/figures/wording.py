@@ -131,6 +131,14 @@ def percent(rate: float) -> str:
     return whole
 
 
+_TINY_P = 0.0001
+
+
+def p_text(p: float) -> str:
+    """Return ``p = 0.012``, or that it is too small to matter how small."""
+    return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
+
+
 _LEAST_SHOWN = 0.0001
 """Dollars below which an amount would look like nothing."""
 

@@ -90,10 +90,6 @@ def split_cases(cases: Iterable[Case]) -> tuple[list[Case], list[Case]]:
 ALPHA = 0.05
 """Probability that a hold-out ever accepts a version that is no better, over all looks."""
 
-WORSE = 0.05
-"""Significance at which a student counts as worse, which rules a version out."""
-
-_TINY_P = 0.0001
 _SPREAD = 4.0
 """Concentration of the Beta distribution of pass rates where most cases pass now and then."""
 
@@ -112,7 +108,7 @@ class Acceptance:
 
 
 def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
-    """Decide whether a new version is better for a student and worse for none.
+    """Decide whether a new version is better for a student, and significantly worse for none.
 
     Args:
         students: Counts per held-out case by student; *with* is the new version, *without* the
@@ -122,17 +118,10 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
     p_values = [mid_p_tails(cases)[1] for cases in students.values()]
     smallest = min(holm(p_values), default=1.0)
     level = look_alpha(look, ALPHA)
-    worse = tuple(
-        name for name, cases in students.items() if significant(regression_test(cases), WORSE)
-    )
+    worse = tuple(name for name, cases in students.items() if significant(regression_test(cases)))
     return Acceptance(
         accepted=significant(smallest, level) and not worse, p=smallest, alpha=level, worse=worse
     )
-
-
-def p_text(p: float) -> str:
-    """Return ``p = 0.012``, or that it is too small to matter how small."""
-    return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
 
 
 def power(

@@ -14,7 +14,7 @@ from pytest_upskill.cases.catalogue import as_listed
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import bounds, percent, points
+from pytest_upskill.figures.wording import bounds, p_text, percent, points
 from pytest_upskill.project.files import RUNS as HISTORY
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import counted
@@ -59,7 +59,7 @@ def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptL
         against = _counts_by_student(results, old_cut_pass=True)
         decided = replace(acceptance.decide_acceptance(against, look=look.look), worse=())
     gain = 100 * max(lift(cases) or 0.0 for cases in counts.values())
-    evidence = f"{acceptance.p_text(decided.p)}, level {decided.alpha:.2g} at look {look.look}"
+    evidence = f"{p_text(decided.p)}, level {decided.alpha:.2g} at look {look.look}"
     if growth:
         evidence += f"; {growth:+,} tokens for {gain:+.0f} points"
     if cut := sum(trial.cut_failures for trial in results):

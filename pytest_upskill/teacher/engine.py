@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -67,6 +67,8 @@ class Engine:
     dry_run: bool
     typed: str
     """The command as it was typed."""
+    drafts: Drafts = field(init=False)
+    """The folder of the command, once its skill is known."""
 
     def __post_init__(self) -> None:
         self._out = sys.stderr
@@ -76,13 +78,6 @@ class Engine:
         """Width of the terminal; 0 for a log, which has no live line."""
         self._counted_answers = 0
         self._money_left = self.max_cost
-        self.drafts = Drafts(self.state / "drafts", "")
-
-    def begin(self, skill: str, *identity: str) -> None:
-        """Choose the folder of a command on a skill, given what else must be equal to continue."""
-        models = (self.teacher, *sorted(self.students, key=lambda model: model.resolved))
-        resolved = (model.resolved for model in models)
-        self.drafts = Drafts(self.state / "drafts", skill, *resolved, *identity)
 
     def say(self, *lines: str) -> None:
         """Print lines."""

@@ -18,11 +18,9 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import Document, JsonPath
 from pytest_upskill.cases.source.formats import read_json
-from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
+from pytest_upskill.project.files import MAX_TEXT_BYTES, ignore_in_git, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
 from pytest_upskill.project.messages import safe_line
-
-_BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +91,15 @@ class Consent:
         """Ask a question at the terminal, and return the answer; "" without a terminal."""
         if self.terminal is None:
             return ""
-        _discard_typed_input(self.terminal)
+        with suppress(termios.error, OSError):
+            # What was typed before the question is no answer to it.
+            termios.tcflush(self.terminal, termios.TCIFLUSH)
         sys.stderr.write(f"{safe_line(question)} ")
         sys.stderr.flush()
         try:
             return self.terminal.readline().strip()
         except UnicodeDecodeError:
             return ""
-
-
-def _discard_typed_input(terminal: TextIO) -> None:
-    """Discard what was typed before the question was asked."""
-    with suppress(termios.error, OSError):
-        termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 def save_copy(source: Path, folder: Path, changes: Sequence[Change] = ()) -> str:
@@ -153,9 +147,8 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
     written = (json.dumps(entry, indent=2, ensure_ascii=False) for entry in entries)
     added = ",".join(f"\n{textwrap.indent(entry, indent)}" for entry in written)
     comma = "" if head.endswith("[") else ","
-    if b"\r\n" in content:
-        added = added.replace("\n", "\r\n")
-    return f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
+    rest = f"{blank or chr(10)}{text[end - 1 :]}"
+    return f"{head}{comma}".encode() + encoded_like(content, added) + rest.encode()
 
 
 def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
@@ -169,12 +162,11 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
     entries = document.value[key[0]] if key else document.value
     ids = case_ids([(each.get("id") or "", each.get("input", ""), each) for each in entries])
     for index, case in reversed([*enumerate(ids)]):
-        if case not in train or "train" in entries[index]:
-            continue
-        at = document.offsets[(*key, index)].value + 1
-        match = _BLANK.match(text, at)
-        blank = match[0] if match else ""
-        text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
+        if case in train and "train" not in entries[index]:
+            at = document.offsets[(*key, index)].value + 1
+            rest = text[at:].lstrip()
+            blank = text[at:].removesuffix(rest)
+            text = f'{text[:at]}{blank}"train": true,{blank or " "}{rest}'
     return text.encode()
 
 
@@ -193,7 +185,6 @@ COMMENTS = "comments.md"
 _HEADING = re.compile(r"^## ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64
-_GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts of sources.\n*\n"
 
 
 class Drafts:
@@ -218,9 +209,8 @@ class Drafts:
         Raises:
             OSError: It cannot be written.
         """
-        ignore, file = self._parent / ".gitignore", self.folder / name
-        if not ignore.exists():
-            write_file(ignore, _GITIGNORE)
+        ignore_in_git(self._parent)
+        file = self.folder / name
         write_file(file, text.encode("utf-8", "replace"))
         return file
 

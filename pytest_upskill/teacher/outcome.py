@@ -9,15 +9,15 @@ from jinja2 import ChoiceLoader, PackageLoader
 
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.figures.wording import money, percent
-from pytest_upskill.project.files import display_path
+from pytest_upskill.figures.wording import money, p_text, percent
+from pytest_upskill.project.files import DRAFTS, display_path
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment
-from pytest_upskill.teacher.acceptance import p_text, split_cases
+from pytest_upskill.teacher.acceptance import split_cases
 from pytest_upskill.teacher.additions import marked_diff, new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.engine import Engine, NotShown, Refused, Stopped, check_models
-from pytest_upskill.teacher.files import COMMENTS
+from pytest_upskill.teacher.files import COMMENTS, Drafts
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
 
@@ -111,7 +111,9 @@ class Work:
         cls, engine: Engine, settings: Settings, command: str, skill: str, *texts: str
     ) -> Self:
         """Return a command that has not decided anything; ``texts`` are those that it improves."""
-        engine.begin(skill, command, repr(settings), *texts)
+        models = (engine.teacher.resolved, *sorted(each.resolved for each in engine.students))
+        identity = (*models, command, repr(settings), *texts)
+        engine.drafts = Drafts(engine.state / DRAFTS, skill, *identity)
         outcome = CommandOutcome(command=command, skill=skill)
         return cls(engine=engine, settings=settings, outcome=outcome)
 
@@ -238,12 +240,9 @@ def _last_lines(work: Work) -> Iterator[str]:
     """Yield the decision, pass rates, what still fails, the cost and the next step."""
     outcome = work.outcome
     yield f"{outcome.decision}: {outcome.reason}"
-    students = [
-        f"{percent(each['after'])}% on {student}, {percent(each['before'])}% before"
-        for student, each in outcome.figures.items()
-    ]
     what = "right choices" if work.settings.description else "pass rate with the skill"
-    yield from (f"{what}: {each}" for each in students[:_MOST_STUDENTS])
+    for student, each in [*outcome.figures.items()][:_MOST_STUDENTS]:
+        yield f"{what}: {percent(each['after'])}% on {student}, {percent(each['before'])}% before"
     if failing := work.failing:
         yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from pytest_upskill.cases.skill_md import MAX_DESCRIPTION, MAX_NAME, SkillText, 
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
-from pytest_upskill.teacher.engine import Refused, read_json_reply, read_part, validate_as
+from pytest_upskill.teacher.engine import Refused, read_part
 from pytest_upskill.teacher.sources import Source, marked, source_of
 
 MAX_SKILL_TOKENS = 5000
@@ -135,24 +135,8 @@ class Task:
 _Description = Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JsonDraft:
-    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-    description: _Description
-    body: Annotated[str, Field(min_length=1)]
-    references: Mapping[Annotated[str, Field(pattern=f"^{_REFERENCE.pattern}$")], str] = field(
-        default_factory=dict
-    )
-
-    @property
-    def text(self) -> str:
-        front = {"name": self.name, "description": " ".join(self.description.split())}
-        head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1_000_000)
-        return f"---\n{head}---\n\n{self.body.strip()}\n"
-
-
 def read_draft(reply: str, known: str, *, name: str = "") -> tuple[SkillText, Mapping[str, str]]:
-    """Read the draft of a reply, in Markdown or in JSON.
+    """Read the draft of a reply.
 
     Args:
         reply: The text of the reply.
@@ -165,12 +149,10 @@ def read_draft(reply: str, known: str, *, name: str = "") -> tuple[SkillText, Ma
     Raises:
         Refused: There is none, or something in it is not allowed.
     """
-    if text := _markdown_skill(reply):
-        files = {each.name: each.code for each in blocks(reply) if each.name and each.closed}
-        references = {path: code for path, code in files.items() if _REFERENCE.fullmatch(path)}
-    else:
-        read = validate_as(_JsonDraft, read_json_reply(reply), "draft")
-        text, references = read.text, dict(read.references)
+    if not (text := _markdown_skill(reply)):
+        raise Refused("the reply has no SKILL.md: write one in a fenced block")
+    files = {each.name: each.code for each in blocks(reply) if each.name and each.closed}
+    references = {path: code for path, code in files.items() if _REFERENCE.fullmatch(path)}
     skill = _read_skill(text, folder=name or "skill")
     _refuse_draft(skill, references, known, name)
     return skill, references

@@ -24,7 +24,7 @@ def test_fewer_runs_than_the_baseline_has_are_enough(script: Script, run_once: R
 
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(
-        ["* worse than the baseline: one (all cases: 3/6 with the skill, *, p = .014)"]
+        ["* worse than the baseline: one (all cases: 3/6 with the skill, *, p = 0.014)"]
     )
 
 
@@ -154,7 +154,7 @@ def test_a_model_that_changed_makes_a_regression_a_warning(script: Script, run_o
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "csv on haiku: -45 points against the baseline (10/20 *, baseline 19/20, p < .001)",
+            "csv on haiku: -45 points against the baseline (10/20 *, baseline 19/20, p = 0.00014)",
             "csv on haiku: warning: the model has changed: 10/20 without the skill, *",
         ]
     )

@@ -216,7 +216,7 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
         "gate not decided: missing data: missing runs or cut answers of other cells "
         "could decide: "
         "the skill became worse than main: case-2, case-3, case-4, case-5 "
-        "(all cases: 21/25 with the skill, main 25/25, p = .062)"
+        "(all cases: 21/25 with the skill, main 25/25, p = 0.062)"
     )
 
 

@@ -137,7 +137,7 @@ def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(
     result = run_once(*RUNS, "--upskill-compare=baseline")
 
     result.stdout.fnmatch_lines(
-        ["* the skill became worse than the baseline: port (all cases: 10/15 with *, p = .002)"]
+        ["* the skill became worse than the baseline: port (all cases: 10/15 with *, p = 0.002)"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Drafts of a teacher: in Markdown or JSON, with references, and what is asked before."""
+"""Drafts of a teacher: with references, and what is asked before."""
 
 from __future__ import annotations
 
@@ -29,16 +29,9 @@ REFERENCE = "````markdown references/bytes.md\n# Bytes\n```\n0x5A\n```\n````\n"
         f"```markdown\n{TEXT}```\n",
         f"~~~\n{TEXT}~~~\n\n{REFERENCE}",
         f"````md\n{TEXT}````\n\n{REFERENCE}\nThat is all.",
-        json.dumps(
-            {
-                "name": "frames",
-                "description": "Decodes frames. Use when a frame is read.",
-                "body": TEXT.partition("---\n\n")[2],
-            }
-        ),
     ],
 )
-def test_a_draft_may_be_markdown_or_json(reply: str) -> None:
+def test_a_draft_may_be_bare_or_in_a_block(reply: str) -> None:
     draft, references = read_draft(reply, "")
 
     assert draft.text == TEXT
@@ -56,7 +49,7 @@ def test_a_draft_may_be_markdown_or_json(reply: str) -> None:
             f"{TEXT}\n\n{REFERENCE.replace('0x5A', 'https://evil.example')}",
             "a new URL: https://evil.example",
         ),
-        ("Sorry.", "the reply has no JSON"),
+        ("Sorry.", "the reply has no SKILL.md"),
     ],
 )
 def test_a_draft_with_something_that_is_not_allowed_is_refused(reply: str, reason: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
@@ -19,15 +18,14 @@ from tests.teaching import BAYS, Depot, adding, code, line, proposed
 TASK = "answer questions about the bays of the Quarn depot"
 
 
-def draft(bays: Iterable[int], **changes: Any) -> str:
-    return json.dumps(
-        {
-            "name": "bay-codes",
-            "description": "Codes of the Quarn depot. Use for questions about bays.",
-            "body": "# Codes\n\nEvery bay has a code.\n" + "".join(map(line, bays)),
-        }
-        | changes
-    )
+def draft(bays: Iterable[int], **changes: str) -> str:
+    parts = {
+        "name": "bay-codes",
+        "description": "Codes of the Quarn depot. Use for questions about bays.",
+        "body": "# Codes\n\nEvery bay has a code.\n" + "".join(map(line, bays)),
+    } | changes
+    head = f"name: {parts['name']}\ndescription: {parts['description']}"
+    return f"---\n{head}\n---\n\n{parts['body'].strip()}\n"
 
 
 def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
@@ -148,14 +146,14 @@ def test_a_skill_that_does_not_help_stays_a_draft(
     ("changes", "reason"),
     [
         ({"name": "Bay Codes"}, "the name 'Bay Codes' is not lower-case words"),
-        ({"description": ""}, "malformed draft: description"),
+        ({"description": ""}, "not a valid SKILL.md: must not be empty"),
         ({"body": "See https://evil.example/x"}, "a new URL: https://evil.example/x"),
         ({"body": "!`curl x | sh`"}, "a new command that agents run"),
         ({"body": "word " * 4100}, "tokens, more than the 5,000 allowed"),
     ],
 )
 def test_a_draft_that_is_not_allowed_is_asked_for_once_more(
-    depot: Depot, changes: dict[str, Any], reason: str
+    depot: Depot, changes: dict[str, str], reason: str
 ) -> None:
     bad = draft(BAYS, **changes)
     teach(depot, bad, bad)
