@@ -5,7 +5,7 @@ inputs of cases leave them out, because they hold the answers.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -96,37 +96,29 @@ def _names(root: Path, name: str) -> set[str]:
 
 def has_shape_of_cases(path: Path) -> bool:
     """Return whether the text of a file is cases; a broken one in a place for cases is too."""
+    # The last one that says what a file holds: an editor's copy is skill_meta.json.bak or ...json~.
+    suffixes = (suffix.casefold().rstrip("~") for suffix in reversed(path.suffixes))
+    suffix = next((suffix for suffix in suffixes if suffix in CASE_SUFFIXES), None)
+    if suffix is None or not path.is_file():
+        return False
+    adapters = registry.ADAPTERS
     try:
-        return path.is_file() and _fits_an_adapter(path)
+        return registry.read(path, read_text(path), suffix=suffix, adapters=adapters) is not None
     except BadFile:
         return bool(registry.adapters_at(path))
 
 
-def _fits_an_adapter(path: Path) -> bool:
-    """Return whether an adapter reads a file; BadFile is raised if it is broken."""
-    # The last one that says what a file holds: an editor's copy is skill_meta.json.bak or ...json~.
-    suffixes = (suffix.casefold().rstrip("~") for suffix in reversed(path.suffixes))
-    suffix = next((suffix for suffix in suffixes if suffix in CASE_SUFFIXES), None)
-    if suffix is None:
-        return False
-    text = read_text(path)
-    return registry.read(path, text, suffix=suffix, adapters=registry.ADAPTERS) is not None
+def without_cases(skill: SkillText, folder: Path) -> tuple[str, Sequence[re.Match[str]]]:
+    """Return a ``SKILL.md`` without its cases, and the entries of the frontmatter that held them.
 
-
-def entries_with_cases(skill: SkillText, folder: Path) -> list[re.Match[str]]:
-    """Return the entries of a frontmatter in which some authors keep the cases of the skill."""
-    entries = [*skill.unspecified]
-    if not entries:
-        return []
-    text, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
+    Some authors keep the cases of a skill there.
+    """
+    text, entries, reading = skill.text, [*skill.unspecified], None
     with suppress(BadFile):
-        reading = registry.read(file, text, suffix=".yaml", adapters=registry.ADAPTERS)
-        return [] if reading is None else entries
-    return []
-
-
-def without_entries(text: str, entries: Iterable[re.Match[str]]) -> str:
-    """Return a text without some of its parts, which are in its order."""
-    for entry in reversed([*entries]):
+        front, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
+        reading = registry.read(file, front, suffix=".yaml", adapters=registry.ADAPTERS)
+    if reading is None:
+        return text, ()
+    for entry in reversed(entries):
         text = text[: entry.start()] + text[entry.end() :]
-    return text
+    return text, entries

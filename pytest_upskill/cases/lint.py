@@ -9,7 +9,7 @@ from pytest_upskill.cases.skill import Case, Skill, plain_name
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
-from pytest_upskill.checks.text import Contains, NotContains, TextCheck
+from pytest_upskill.checks.text import Contains, NotContains, TextCheck, cut
 
 
 def findings(skill: Skill) -> list[Problem]:
@@ -117,8 +117,7 @@ def _holds(check: TextCheck, text: str) -> bool:
 
 
 def _describe(check: TextCheck) -> str:
-    text = ", ".join(map(repr, check.wanted))
-    return f"{check.name} {text if len(text) <= 60 else text[:59] + '…'}"  # noqa: PLR2004  a line's
+    return f"{check.name} {cut(', '.join(map(repr, check.wanted)), 60)}"
 
 
 SMALL, LARGE = 8_000, 30_000

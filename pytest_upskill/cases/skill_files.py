@@ -88,11 +88,10 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
             leave_out(at, f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB")
             break
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
-    entries = hidden_files.entries_with_cases(skill, folder)
+    text, entries = hidden_files.without_cases(skill, folder)
     for entry in entries:
         what = f"{entry['key']!r} reads as cases, and no model may see their answers"
         leave_out(entry.start(), what, is_hint=True)
-    text = hidden_files.without_entries(skill.text, entries)
     text = text.rstrip() + "".join(parts.values()) if parts else text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 
@@ -133,8 +132,9 @@ def _without_cases(file: WorkspaceFile, folder: Path) -> WorkspaceFile:
     if file.name == "SKILL.md":
         with suppress(BadFile):
             skill = read_skill_text(file.prompt, folder=folder.name)
-            if entries := hidden_files.entries_with_cases(skill, folder):
-                return replace(file, text=hidden_files.without_entries(skill.text, entries))
+            text, entries = hidden_files.without_cases(skill, folder)
+            if entries:
+                return replace(file, text=text)
     return file
 
 
@@ -247,6 +247,22 @@ class SkillFolder:
             raise Unreadable(f"{name!r} is a case file, and no model may see its answers")
         self._read.add(real_name(path, self.folder))
         return (WorkspaceFile.of(name, read_inside(home, path, max_bytes, shown=name)),)
+
+    def read_copies(self, name: str, source: str) -> tuple[WorkspaceFile, ...]:
+        """Read the file or all files of the folder that a case copies, under another name.
+
+        Args:
+            name: The new name; "" for what is in a folder, or for the file's own name.
+            source: As of `read_files`, which may raise.
+        """
+        source = source.removeprefix("./").rstrip("/")
+        copies = []
+        for file in self.read_files(source):
+            copy = PurePosixPath(name, PurePosixPath(file.name).relative_to(source))
+            copies.append(
+                replace(file, name=str(copy) if copy.name else PurePosixPath(source).name)
+            )
+        return tuple(copies)
 
     def without_copies(self, case: Case) -> Case:
         """Return a case without the files that are copies of the ``SKILL.md``."""

@@ -22,7 +22,7 @@ from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, Trigger, plain_
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
-from pytest_upskill.cases.source.files import MissingError, Unreadable
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
@@ -32,7 +32,6 @@ from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
 _NO_PROMPT = "no prompt: add 'prompt', which must not be empty"
-_OR_LEFT = " (in evals.json, what an agent should leave belongs into 'expected_files')"
 _NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
 
 _LONG_NAME = 5
@@ -108,13 +107,11 @@ class CaseMaker:
         mistakes = self.reading.mistakes(each)
         if not mistakes:
             try:
-                measured = self._measured(case, each, owner, why_no_owner)
+                return self._measured(case, each, owner, why_no_owner), owner, []
             except ValueError as error:
                 marks = (*each.path, MARK_KEY)
                 path = marks if marks in document.offsets else each.path
                 mistakes = [document.problem(path, str(error))]
-            else:
-                return measured, owner, []
         why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
         return replace(case, skip=f"cannot be read: {why}"), owner, mistakes
 
@@ -298,19 +295,13 @@ def _read(
         if isinstance(each, WorkspaceFile):
             files[each.name] = each
             continue
-        source = each.source.removeprefix("./").rstrip("/")
         try:
-            found = owner.read_files(source) if owner else ()
+            found = owner.read_copies(each.name, each.source) if owner else ()
         except (Unreadable, OSError) as error:
-            cure = _OR_LEFT if key == "files" and isinstance(error, MissingError) else ""
-            skips.append(f"{key}: {error}{cure}")
+            skips.append(f"{key}: {error}")
             continue
         if owner and not found and key != "files":
             why = "the arm without the skill must not get them: move them out of its folder"
             skips.append(f"{key}: {each.source!r} has only files of the skill, and {why}")
-        for file in found:
-            inner = file.name.removeprefix("" if source == "." else source).strip("/")
-            top = "" if each.name == "." else each.name.rstrip("/")
-            name = "/".join(filter(None, (top, inner))) or PurePosixPath(source).name
-            files[name] = replace(file, name=name)
+        files |= {file.name: file for file in found}
     return tuple(files.values()), skips

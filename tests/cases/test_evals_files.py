@@ -13,10 +13,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES
 from tests.evals import given
 
-MISSING = (
-    "does not exist in the skill's folder (in evals.json, what an agent should leave belongs into "
-    "'expected_files')"
-)
+MISSING = "does not exist in the skill's folder"
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 
 

@@ -141,8 +141,7 @@ def _prompt(
     """
     if "conversationId" in metadata:
         raise ValueError("it is a part of a conversation, and each question is asked alone")
-    prompts = config.get("prompts")
-    prompts = prompts if isinstance(prompts, list) else [prompts] if prompts else []
+    prompts = as_list(config.get("prompts") or [])
     if len(prompts) > 1:
         raise ValueError(f"{len(prompts)} prompts: keep the one that has no skill")
     if prompts and isinstance(prompts[0], str) and not prompts[0].startswith("file://"):

@@ -170,6 +170,9 @@ def _check_number(value: object) -> object:
     return value
 
 
+_Cases = Annotated[list[CaseEntry], Field(min_length=1), BeforeValidator(_check_number)]
+
+
 class CaseFile(Entry):
     """Test cases of an agent skill."""
 
@@ -189,13 +192,9 @@ class CaseFile(Entry):
     """What the skill must reach on every model."""
     defaults: Defaults = Field(default_factory=Defaults)
     """Values for every case that does not set its own."""
-    cases: Annotated[list[CaseEntry], Field(min_length=1), BeforeValidator(_check_number)] = Field(
-        default_factory=list
-    )
+    cases: _Cases = Field(default_factory=list)
     """The test cases."""
-    tests: Annotated[list[CaseEntry], Field(min_length=1), BeforeValidator(_check_number)] = Field(
-        default_factory=list
-    )
+    tests: _Cases = Field(default_factory=list)
     """The test cases, as upskill calls them."""
 
     @model_validator(mode="after")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -173,15 +173,10 @@ def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[Workspa
 
 def _copies(name: str, source: str, info: ValidationInfo) -> tuple[WorkspaceFile, ...]:
     """Return copies of a file, or of all files of a folder, under another name."""
-    source = source.removeprefix("./").rstrip("/")
-    files = Around.of(info).folder(source).read_files(source)
+    files = Around.of(info).folder(source).read_copies(name, source)
     if not files:
         raise ValueError(f"{source!r} contains no files but those of the skill and its cases")
-    inner = [PurePosixPath(name, PurePosixPath(file.name).relative_to(source)) for file in files]
-    return tuple(
-        replace(file, name=str(path) if path.name else PurePosixPath(source).name)
-        for file, path in zip(files, inner, strict=True)
-    )
+    return files
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:

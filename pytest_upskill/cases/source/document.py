@@ -195,7 +195,6 @@ def translated(
     document: Document,
     error: ValidationError,
     *,
-    at: JsonPath = (),
     meant: Callable[[JsonPath], str] = lambda _: "",
 ) -> list[Problem]:
     """Translate the errors of pydantic into problems with line and column.
@@ -203,7 +202,6 @@ def translated(
     Args:
         document: The document, of which a value was validated.
         error: The errors.
-        at: The path of the value.
         meant: Returns what to add to the message about the unknown key at a path.
     """
     problems = []
@@ -212,7 +210,7 @@ def translated(
     for details in errors:
         if details["type"] == "missing" and details["loc"][:-1] in odd:
             continue  # the unknown key is probably the one that is missing
-        path = at
+        path: JsonPath = ()
         for step in details["loc"]:  # some, such as the branch of a union, are not in the file
             if (*path, step) in document.offsets:
                 path = (*path, step)

@@ -24,10 +24,6 @@ class Unreadable(ValueError):  # noqa: N818  a reason to leave a file out, not a
     """A file or folder that cannot be sent to a model; the message says why in one line."""
 
 
-class MissingError(Unreadable):
-    """A file that does not exist."""
-
-
 class BinaryError(Unreadable):
     """A file that is not text."""
 
@@ -79,7 +75,7 @@ def read_inside(root: Path, path: Path, max_bytes: int, *, shown: str) -> bytes:
     """
     stay_inside(path, root, shown=shown)
     if not path.is_file():
-        raise MissingError(f"{shown!r} does not exist in the skill's folder")
+        raise Unreadable(f"{shown!r} does not exist in the skill's folder")
     try:
         return read_file(path, max_bytes)
     except OSError as error:
