@@ -14,6 +14,7 @@ from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import did_you_mean, safe_line
 
 PROGRAM: Final = "pytest-upskill"
@@ -91,6 +92,18 @@ def say(*lines: str) -> None:
 def warn(*lines: str) -> None:
     """Write lines to standard error in the same way."""
     sys.stderr.writelines(f"{safe_line(line)}\n" for line in lines)
+
+
+def write(path: Path, text: str, mode: int) -> None:
+    """Write a text file with permissions.
+
+    Raises:
+        CommandError: It cannot be written.
+    """
+    try:
+        write_file(path, text.encode(), mode=mode)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
 
 
 def folder_of_skill(path: Path) -> Path:

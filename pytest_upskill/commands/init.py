@@ -12,7 +12,6 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands import command
-from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
 
 
@@ -52,10 +51,7 @@ def _init(folder: Path) -> list[Path]:
         raise command.CommandError(f"{target} exists: add cases to it, or move it away")
     skill = command.load_skill(folder)
     text = json.dumps(_commented_file(skill, _trial_run(folder)), indent=2, ensure_ascii=False)
-    try:
-        write_file(target, f"{text}\n".encode(), mode=0o644)
-    except OSError as error:
-        raise command.CommandError(f"cannot write {target}: {error.strerror}") from None
+    command.write(target, f"{text}\n", 0o644)
     command.say(f"written: {target}")
     return [target]
 

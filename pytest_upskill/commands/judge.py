@@ -19,13 +19,13 @@ from pytest_upskill.commands import command
 from pytest_upskill.commands.command import CommandError, Parser, say
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
-from pytest_upskill.grading.labels import STRATA, draw
+from pytest_upskill.grading.labels import draw
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.stats import calibration
 
-_ANSWERS = STRATA * calibration.MIN_LABELS
+_ANSWERS = len(calibration.STRATA) * calibration.MIN_LABELS
 """Fewer labels could correct no lift."""
 
 FAILED = 1

@@ -19,7 +19,7 @@ from pytest_upskill.report.exit_code import EXIT_CODES, outcome
 from pytest_upskill.report.files.json import NAMED_BYTES, SCHEMA, ReportError, read_report
 from pytest_upskill.report.files.phrases import failed_case_lines, headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
-from pytest_upskill.report.notes import about_the_whole, notes
+from pytest_upskill.report.notes import all_notes
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 
 
@@ -112,10 +112,7 @@ def _report_lines(report: Report) -> Iterator[str]:
         if gates:
             yield from (line for line, _ in table(gates, width, cases=False))
             yield legend
-    lines = about_the_whole(report)
-    for gates in (report.lifts, report.triggers):
-        yield from notes(gates, verbose=False, said=lines)
-    yield from lines
+    yield from all_notes(report)
     yield from failed_case_lines(report)
     for gate in report.failed_gates:
         yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from pytest_upskill import STATE
 from pytest_upskill.commands import command
-from pytest_upskill.project.files import RUNS, project_folder, write_file
+from pytest_upskill.project.files import RUNS, project_folder
 from pytest_upskill.report.history.page import write_history_html
 from pytest_upskill.report.history.runs import History, read_history
 from pytest_upskill.report.history.terminal import lines, write_csv
-
-_LAST = 10
 
 
 def add(parser: command.Parser) -> None:
@@ -26,7 +24,7 @@ def add(parser: command.Parser) -> None:
     what = "what the bars show, pass rates (success) or tokens (default: %(default)s)"
     parser.option("--metric", None, what, choices=("success", "tokens"), default="success")
     what = "number of latest runs to show (default: %(default)s)"
-    parser.option("--last", "N", what, type=command.whole_number_type(1), default=_LAST)
+    parser.option("--last", "N", what, type=command.whole_number_type(1), default=10)
     parser.option("--csv", "PATH", "write CSV to a file, or to the terminal", nargs="?", const="-")
     parser.option("--html", "PATH", "write one page with charts", type=Path)
 
@@ -82,8 +80,5 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        write_file(path, text.encode(), mode=0o666)
-    except OSError as error:
-        raise command.CommandError(f"cannot write {path}: {error.strerror}") from None
+    command.write(path, text, 0o666)
     command.warn(f"written: {path}")

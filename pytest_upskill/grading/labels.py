@@ -15,6 +15,7 @@ from pytest_upskill.cases.judge_labels import (
 )
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.grade import with_changes
+from pytest_upskill.stats.calibration import STRATA
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 
 _AGAIN = "draw again with pytest-upskill judge draw"
@@ -112,10 +113,6 @@ def _problem(file: LabelsFile, answer: LabelledAnswer, now: TrialResult) -> str:
 
 # Drawing, without a choice that anybody made
 
-STRATA = 4
-"""Strata of a model's answers: with and without the skill, passed and not passed by the judge."""
-
-
 _Place = tuple[str, str, str]
 """Digest of the prompt, digest of the skill, and digest of the answer."""
 
@@ -164,7 +161,7 @@ def draw(
     strata: dict[_Stratum, list[_Drawn]] = {}
     for answer, key in _in_random_order(candidates, "draw"):
         strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
-    chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
+    chosen = [each for stratum in strata.values() for each in stratum[: answers // len(STRATA)]]
     drawn = _in_random_order(chosen, "show")
     return LabelsFile(
         format=1,

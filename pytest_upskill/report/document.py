@@ -108,14 +108,6 @@ class Report:
             if (each.path, each.skill, each.model) not in measured
         ]
 
-    @property
-    def missed_changes(self) -> list[Unmeasured]:
-        """Those that a pull request changed and that no model measured."""
-        measured = {gate.cell.path for gate in self.gates}
-        return [
-            each for each in self.unmeasured_skills if each.is_changed and each.path not in measured
-        ]
-
 
 def runs_of(gates: Iterable[Gate]) -> Iterator[RunResult]:
     """Return an iterator over all valid runs of the gates' cells."""

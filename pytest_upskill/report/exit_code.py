@@ -33,7 +33,8 @@ _MOST_CAUSES = 3
 
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
-    if report.failed_gates or _failed_trials(report) or any(map(_others_failed, report.sessions)):
+    has_failed = any(trial.failed for trial in report.trials) or unrecorded_trials(report)
+    if report.failed_gates or has_failed or any(map(_others_failed, report.sessions)):
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
@@ -49,9 +50,11 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         report: The report.
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
+    measured = {gate.cell.path for gate in report.gates}
+    changed = (each for each in report.unmeasured_skills if each.is_changed)
     if not any(trial.planned for trial in report.trials) and (why := _why_nothing(report)):
         yield f"nothing was measured: {why}"
-    elif missed := report.missed_changes:
+    elif missed := [each for each in changed if each.path not in measured]:
         names = listed([each.skill for each in missed])
         reasons = "; ".join(skip_lines(reasons_of(missed)))
         yield f"nothing was measured of what changed in {names}: {reasons}"
@@ -131,11 +134,7 @@ def missing_comparisons(report: Report) -> list[str]:
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 
 
-def _failed_trials(report: Report) -> list[TrialResult]:
-    """Return failed trials: too few runs passed, or a replay had no recording."""
-    return [each for each in report.trials if each.failed or (each.errors and report.is_replay)]
-
-
 def unrecorded_trials(report: Report) -> list[TrialResult]:
     """Return the trials for which a replay had no recording."""
-    return [trial for trial in _failed_trials(report) if not trial.failed]
+    trials = report.trials if report.is_replay else []
+    return [trial for trial in trials if trial.errors and not trial.failed]

@@ -54,6 +54,14 @@ def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -
         )
 
 
+def all_notes(report: Report) -> list[str]:
+    """Return the notes about a whole report, one line each, without repeats."""
+    lines = about_the_whole(report)
+    measures = (report.lifts, report.triggers)
+    noted = (note for of in measures for note in notes(of, verbose=False, said=lines))
+    return [*dict.fromkeys([*lines, *noted])]
+
+
 def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
     """Yield what would decide about cells that have too few runs: more of them, or more cases."""
     lifts = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.text import cut
 from pytest_upskill.models import AgentRun, AgentTurn
 from pytest_upskill.project.messages import counted
 
@@ -83,12 +84,8 @@ def last_steps(run: AgentRun) -> str:
 
 def _turn_lines(head: str, turn: AgentTurn) -> Iterator[str]:
     if turn.text.strip():
-        yield head + _short(" ".join(turn.text.split()))
+        yield head + cut(" ".join(turn.text.split()), _LINE_CHARS)
     for call in turn.calls:
-        yield head + _short(f"{call.name} {arguments_of(call)}".replace("\n", " "))
+        yield head + cut(f"{call.name} {arguments_of(call)}".replace("\n", " "), _LINE_CHARS)
         result = [line for line in call.result.splitlines() if line.strip()]
-        yield from (f"  | {_short(line)}" for line in result[-_RESULT_LINES:])
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+        yield from (f"  | {cut(line, _LINE_CHARS)}" for line in result[-_RESULT_LINES:])

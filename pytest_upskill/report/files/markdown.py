@@ -9,7 +9,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
-from pytest_upskill.report.notes import about_the_whole, notes
+from pytest_upskill.report.notes import all_notes
 
 COMMENT_LIMIT = 65_536
 """GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
@@ -60,20 +60,13 @@ def _parts(report: Report, most: int) -> Iterator[str]:
     rows = [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills]
     yield _table(("skill", *map(_cell, models)), rows, most)
     yield _list("Failed cases", [*phrases.failed_case_lines(report)], most)
-    yield _list("Notes", _notes(report), most)
+    yield _list("Notes", all_notes(report), most)
     recordings = [line for session in report.sessions for line in session.recordings]
     yield _list("Recordings and baselines that this branch changed", recordings, most)
     yield from _triggers(report.triggers, most)
     if most:
         yield from (_cases(gate, most) for gate in report.lifts)
     yield _footer(report)
-
-
-def _notes(report: Report) -> list[str]:
-    lines = about_the_whole(report)
-    measures = (report.lifts, report.triggers)
-    noted = (note for of in measures for note in notes(of, verbose=False, said=lines))
-    return [*dict.fromkeys([*lines, *noted])]
 
 
 def _list(title: str, lines: Sequence[str], most: int) -> str:

@@ -19,9 +19,6 @@ from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.stats import CaseCounts, regression_test, significant
 
-_WORSE = 0.05
-"""Significance at which a run counts as worse than the one before."""
-
 _DIGITS = 4
 """Significant digits of a figure."""
 _DIGEST = 8
@@ -167,7 +164,7 @@ class Series:
             return False
         # The new skill stands for *with*, and the old one for *without*.
         counts = CaseCounts(*new.counts, *self.points[index - 1].counts)
-        return counts.usable and significant(regression_test([counts]), _WORSE)
+        return counts.usable and significant(regression_test([counts]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
