@@ -17,13 +17,12 @@ from pytest_upskill.answers.progress import ASKING
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from pytest_upskill.models.anthropic import read_message
-from pytest_upskill.models.call import NOT_SENT, Call
+from pytest_upskill.models.call import CONNECT_S, NOT_SENT, Call
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
 from pytest_upskill.models.streams import AgentFormat, read_reply
 
-_CONNECT_S = 10.0
 _ALLOWED_BETAS = frozenset(
     {
         "claude-code-20250219",
@@ -66,7 +65,7 @@ class Upstream:
 
     def __post_init__(self) -> None:
         self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_S), pool=None),
+            timeout=httpx2.Timeout(self.timeout, connect=min(self.timeout, CONNECT_S), pool=None),
             limits=httpx2.Limits(max_connections=None),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,

@@ -29,7 +29,8 @@ Read = Callable[[Mapping[str, Any]], Completion]
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """Errors that occur before any part of a request is sent."""
 
-_CONNECT_S = 10.0
+CONNECT_S = 10.0
+"""Seconds until a connection must be made."""
 _KEEPALIVE_S = 120.0
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -85,7 +86,7 @@ class SdkClient:
     def __init__(self, endpoint: Endpoint, module: Any, make: Callable[..., Any]) -> None:
         self._endpoint, self._module = endpoint, module
         # Only connecting has a timeout here; the caller limits the time of the whole request.
-        timeout = httpx2.Timeout(None, connect=_CONNECT_S)
+        timeout = httpx2.Timeout(None, connect=CONNECT_S)
         if endpoint.client:
             key, hook = {"api_key": endpoint.key} if endpoint.key else {}, _learn_keys
         else:
