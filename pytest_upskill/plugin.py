@@ -38,8 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             if option.on_command_line:
                 group.addoption(option.flag, help=_help(option), **_arguments(option))
             if option.in_ini:
+                default = {"bool": False, "args": [], "linelist": []}.get(
+                    option.kind, option.default
+                )
                 text = f"As {option.flag}." if option.on_command_line else _help(option)
-                parser.addini(option.key, text, type=option.kind, default=_ini_default(option))
+                parser.addini(option.key, text, type=option.kind, default=default)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -195,7 +198,3 @@ def _arguments(option: Option) -> dict[str, Any]:
         return {"action": "append", "metavar": option.metavar, "dest": option.key}
     # Numbers stay text here: argparse would print five lines without a cure.
     return {"metavar": option.metavar}
-
-
-def _ini_default(option: Option) -> Any:
-    return {"bool": False, "args": [], "linelist": []}.get(option.kind, option.default)

@@ -180,12 +180,10 @@ def repeating(
     # Imported here: a run whose answers are all recorded needs none of it.
     from tenacity import AsyncRetrying, retry_if_exception
 
-    def is_temporary(error: BaseException) -> bool:
-        return isinstance(error, ProviderError) and may_help(error)
-
-    return AsyncRetrying(
-        retry=retry_if_exception(is_temporary), wait=_pause, reraise=True, **options
+    is_temporary = retry_if_exception(
+        lambda each: isinstance(each, ProviderError) and may_help(each)
     )
+    return AsyncRetrying(retry=is_temporary, wait=_pause, reraise=True, **options)
 
 
 @dataclass(slots=True)

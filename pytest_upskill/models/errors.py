@@ -100,9 +100,6 @@ NOT_SERVED = frozenset({404, 405, 410, 501})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-_OVERLOADED = (500, 502, 503, 504, 529)
-
-
 def cure(
     status: int, message: str, headers: Mapping[str, str], model: Model, endpoint: Endpoint
 ) -> str:
@@ -119,7 +116,7 @@ def cure(
         403: f"{key} {endpoint.key_variable}",
         407: refused_by_proxy(endpoint),
         429: f"{later}, or lower --upskill-concurrency",
-        **dict.fromkeys(_OVERLOADED, later),
+        **dict.fromkeys((500, 502, 503, 504, 529), later),
         **dict.fromkeys(NOT_SERVED, f"{endpoint.url} serves no models{url_hint(endpoint)}"),
         404: f"{unknown} {endpoint.url}{url_hint(endpoint)}",
         **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),

@@ -159,16 +159,6 @@ def _gone_names(commit: str, folder: Path) -> dict[str, str]:
     return gone
 
 
-def deleted_skills(commit: str, folder: Path) -> list[Path]:
-    """Return the folders of a repository whose ``SKILL.md`` was deleted since, and not renamed.
-
-    Raises:
-        GitError: A git command fails.
-    """
-    gone = gone_files(commit, folder).items()
-    return [file.parent for file, new in gone if file.name == "SKILL.md" and new is None]
-
-
 def content_at(commit: str, file: Path) -> bytes | None:
     """Return what a file contained at a commit, None if there was no such file.
 
@@ -299,8 +289,7 @@ def run_git(
 def _has_changes(project: Path, folders: Iterable[Path], written: Iterable[Path]) -> bool:
     status = "status", "--porcelain"
     inside = sorted({str(folder) for folder in folders if folder.is_dir()})
-    top = top_of(project)
-    names = [from_top(each, top) for each in written]
+    names = [from_top(each, top_of(project)) for each in written]
     left_out = [f":(exclude,top,literal){name}" for name in names if not name.startswith("../")]
     left_out.append(_NOT_OURS)
     return bool(

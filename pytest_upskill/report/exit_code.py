@@ -38,9 +38,9 @@ def outcome(report: Report) -> Outcome:
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
-    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
     # Where no test ran, there should have been some, unless no skill changed.
-    return "passed" if report.gates or report.unmeasured_skills or others else "empty"
+    ran = report.gates or report.unmeasured_skills or _needs_no_trial(report)
+    return "passed" if ran else "empty"
 
 
 def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
@@ -89,18 +89,18 @@ def _why_nothing(report: Report) -> str:
     """Return why no trial of a session was measured; empty if none was expected."""
     if skills := report.unmeasured_skills:
         return "; ".join(skip_lines(reasons_of(skills)))
-    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
-    return "" if others else without_cases(report)
+    return "" if _needs_no_trial(report) else without_cases(report)
+
+
+def _needs_no_trial(report: Report) -> bool:
+    return any(session.other_tests or session.nothing_changed for session in report.sessions)
 
 
 def without_cases(report: Report) -> str:
     """Return how many changed skills have no cases, or some that did not run; empty for none."""
     skills = sum(session.without_cases for session in report.sessions)
-    return (
-        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} unmeasured cases, or none"
-        if skills
-        else ""
-    )
+    has = f"{counted(skills, 'changed skill')} {agreeing('has', skills)}"
+    return f"{has} unmeasured cases, or none" if skills else ""
 
 
 def _others_failed(session: Session) -> bool:

@@ -19,6 +19,8 @@ _PLACE = re.compile(r"(?P<path>.*?)(?::(?P<line>\d+))?(?::\d+)?", re.DOTALL)
 _SHOWN_PLACES = 3
 
 
+RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+"""How pytest ends where it has run nothing to report."""
 QUIETEST = -2
 """Verbosity of -qq, with which pytest prints no summary either."""
 

@@ -22,11 +22,10 @@ from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.write import in_github_actions, write, write_for_github
+from pytest_upskill.session.messages import RUN_REFUSED
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult
-
-_RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
 
 class Files:
@@ -34,25 +33,22 @@ class Files:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._settings = config.stash[SETTINGS]
+        self._settings = settings = config.stash[SETTINGS]
         self._written: list[Path] = []
         self._problems: list[str] = []
-        refs = (self._settings.ref, self._settings.changed_since)
-        used = dict[str, Path]()
-        # Who records answers and compares nothing need not be told that they are new.
-        if self._settings.cache_mode == "replay" or (
-            any(refs) and config.stash[RESOURCES].cache.is_read
-        ):
-            used["recordings"] = self._settings.cache_dir
-        if self._settings.compare == "baseline":
-            used["baselines"] = self._settings.project / STATE / "baselines"
-        # Before the session itself writes some.
-        self._changed = {
-            kind: changed_files(kind, place, os.environ, refs) for kind, place in used.items()
-        }
-        """Lines about recordings and baselines of which the branch changed some, by their kind."""
+        refs = (settings.ref, settings.changed_since)
+        # Before the session itself writes some. Who records answers and compares nothing need not
+        # be told that they are new.
+        is_told = any(refs) and config.stash[RESOURCES].cache.is_read
         self._recordings: list[str] = []
-        """Those of them on which the results rest."""
+        """Lines about recordings on which results rest, if the branch changed some."""
+        if settings.cache_mode == "replay" or is_told:
+            self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
+        self._baselines: list[str] = []
+        """Lines about baselines, likewise."""
+        if settings.compare == "baseline":
+            folder = settings.project / STATE / "baselines"
+            self._baselines = changed_files("baselines", folder, os.environ, refs)
 
     def write(self, report: Report, exitstatus: int) -> bool:
         """Write the reports, and return whether all could be written.
@@ -62,12 +58,10 @@ class Files:
             exitstatus: Exit status of pytest itself.
         """
         settings = self._settings
-        is_replayed = any(run.completion.replayed for run in runs_of(report.gates))
-        if not (is_replayed or settings.cache_mode == "replay"):
-            self._changed.pop("recordings", None)
-        self._recordings = [line for lines in self._changed.values() for line in lines]
+        if not any(run.completion.replayed for run in runs_of(report.gates)):
+            self._recordings = []
         wanted = settings.reports or settings.runs_dir or in_github_actions(os.environ)
-        if not wanted or exitstatus in _RUN_REFUSED:
+        if not wanted or exitstatus in RUN_REFUSED:
             return True
         report = self._presentable(report)
         writers = {
@@ -92,7 +86,7 @@ class Files:
         for problem in self._problems:
             reporter.line(safe_line(problem), red=True)
         # Also with -q: an edited recording can make any test pass.
-        for line in self._recordings:
+        for line in (*self._recordings, *self._baselines):
             reporter.line(safe_line(line), yellow=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
@@ -108,7 +102,7 @@ class Files:
         session = replace(
             report.sessions[0],
             sandbox=level,
-            recordings=tuple(self._recordings),
+            recordings=(*self._recordings, *self._baselines),
             revision=revision(self._settings.project, folders, self._settings.cache_dir),
         )
         return Report(sessions=(session,), gates=gates)

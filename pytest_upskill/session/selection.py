@@ -22,7 +22,7 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, TrialItem, UnsafeFile
-from pytest_upskill.session.messages import QUIETEST, write
+from pytest_upskill.session.messages import QUIETEST, RUN_REFUSED, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
@@ -31,7 +31,6 @@ _SENT = (
     *("nothing_changed", "deselected", "_deselected_cases"),
 )
 """What a worker sends to the controller."""
-_RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
 
 class Selection:
@@ -188,7 +187,7 @@ class Selection:
         if self._unchanged:
             nothing = ", so there is nothing to run" if self.nothing_changed else ""
             terminalreporter.line(f"skipped {self._left_out}{nothing}")
-        if exitstatus not in _RUN_REFUSED and self._config.get_verbosity() > QUIETEST:
+        if exitstatus not in RUN_REFUSED and self._config.get_verbosity() > QUIETEST:
             for line in dict.fromkeys(self._missed(exitstatus)):
                 write(terminalreporter, f"upskill: {line}", yellow=True)
 

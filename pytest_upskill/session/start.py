@@ -106,8 +106,7 @@ class Reporting:
     ) -> None:
         self._config, self._selection, self._answers = config, selection, answers
         self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
-        no_test = self._settings.dry_run or self._settings.prune
-        self._measures = runs_tests(config) and not no_test
+        self._measures = runs_tests(config) and not (self._settings.dry_run or self._settings.prune)
         self._records = Records()
         self._gates: list[Gate] = []
         """The gate of each cell, once all trials have run."""
