@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,15 @@ def choosing(choices: dict[str, Reply | str]) -> Any:
         if query.startswith("Load the skill greeting"):
             return took("greeting")
         return choices.get(query, "I just answer.")
+
+    return answer
+
+
+def choosing_by(choose: Callable[[Received], Reply | str]) -> Callable[[Received], Reply | str]:
+    """Answer the probe, and each query as ``choose`` decides from its request."""
+
+    def answer(received: Received) -> Reply | str:
+        return took("greeting") if "<name>greeting</name>" in received.system else choose(received)
 
     return answer
 

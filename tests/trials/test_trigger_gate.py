@@ -10,7 +10,7 @@ from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 from tests.loopback import Loopback, Received, Reply
-from tests.trials.choosing import choosing, queries, took
+from tests.trials.choosing import choosing, choosing_by, queries, took
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,12 @@ def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_cha
     def by_description(received: Received) -> Reply | str:
         system = received.system
         query = received.body["messages"][1]["content"]
-        if "<name>greeting</name>" in system:
-            return took("greeting")
         if "<name>thief</name>" in system and query != "Query 0.":
             return took("thief")
         good = "Use when a test asks." in system
         return took("billing") if good or query == "Query 0." else "No."
 
-    loopback.answer = by_description
+    loopback.answer = choosing_by(by_description)
     args = ("--upskill-models", model, "--upskill-runs", "2", "skills")
     written = run_once(*args, "--upskill-baseline-update")
     same = run_once(*args, "--upskill-compare", "baseline")
@@ -146,13 +144,11 @@ def test_a_description_made_worse_on_a_branch_is_red_and_a_body_made_worse_is_no
     git(pytester.path, "switch", "--quiet", "--create", "branch")
 
     def by_description(received: Received) -> Reply | str:
-        if "<name>greeting</name>" in received.system:
-            return took("greeting")
         good = "Use when a test asks." in received.system
         wanted = received.body["messages"][1]["content"] in {f"Query {n}." for n in range(6)}
         return took("billing") if good and wanted else "No."
 
-    loopback.answer = by_description
+    loopback.answer = choosing_by(by_description)
     args = ("--upskill-models", model, "--upskill-compare", "main", "skills")
     text = (folder / "SKILL.md").read_text("utf-8")
     (folder / "SKILL.md").write_text(f"{text}More.\n", "utf-8")
@@ -198,11 +194,9 @@ def test_a_description_that_takes_the_queries_of_another_skill_is_red(
         run_once("--upskill-catalogue-update", "skills")
 
     def by_description(received: Received) -> Reply | str:
-        if "<name>greeting</name>" in received.system:
-            return took("greeting")
         return took("thief" if "Use for all queries." in received.system else "billing")
 
-    loopback.answer = by_description
+    loopback.answer = choosing_by(by_description)
 
     result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
 
@@ -228,11 +222,9 @@ def test_a_skill_that_is_moved_next_to_one_that_takes_its_queries_is_red(
     commit_all(pytester.path)
 
     def by_catalogue(received: Received) -> Reply | str:
-        if "<name>greeting</name>" in received.system:
-            return took("greeting")
         return took("thief" if "thief" in received.system else "billing")
 
-    loopback.answer = by_catalogue
+    loopback.answer = choosing_by(by_catalogue)
 
     result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
 
