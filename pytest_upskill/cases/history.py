@@ -55,8 +55,8 @@ def with_history(
         except git.SubmoduleError as error:
             return replace(skill, history=f"not compared: {error}", past_unknown=True)
         if old is None:
-            files = git.gone_files(commit, folder).items()
-            gone = [old.parent for old, new in files if old.name == "SKILL.md" and new is None]
+            skills = git.gone_skills(git.gone_files(commit, folder))
+            gone = [old for old, new in skills.items() if new is None]
             history = _new_or_renamed(since, [os.path.relpath(each, project) for each in gone])
             return replace(skill, history=history, past_unknown=bool(gone))
         try:

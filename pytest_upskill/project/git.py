@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,6 +157,12 @@ def _gone_names(commit: str, folder: Path) -> dict[str, str]:
         old = next(fields)
         gone[old] = next(fields) if status.startswith("R") else ""
     return gone
+
+
+def gone_skills(gone: Mapping[Path, Path | None]) -> dict[Path, Path | None]:
+    """Return the old and new folders of the skills among files of ``gone_files``."""
+    files = ((old, new) for old, new in gone.items() if old.name == "SKILL.md")
+    return {old.parent: new and new.parent for old, new in files}
 
 
 def content_at(commit: str, file: Path) -> bytes | None:

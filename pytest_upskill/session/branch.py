@@ -14,7 +14,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
 from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.history import other_skills_changed
-from pytest_upskill.project.git import GitError, content_at, gone_files, is_changed, merge_base
+from pytest_upskill.project import git
 from pytest_upskill.project.messages import agreeing, listed, safe_line
 from pytest_upskill.session.case_files import (
     catalogue_file,
@@ -45,12 +45,12 @@ class Branch:
         Raises:
             GitError: A git command fails.
         """
-        return is_changed(merge_base(folder, self.ref, self._project), folder)
+        return git.is_changed(git.merge_base(folder, self.ref, self._project), folder)
 
     def changed(self, folders: Iterable[Path]) -> Iterator[Path]:
         """Yield the folders that are new or changed; not those for which git fails."""
         for folder in folders:
-            with suppress(GitError):
+            with suppress(git.GitError):
                 if self.has_changed(folder):
                     yield folder
 
@@ -63,9 +63,9 @@ class Branch:
         Raises:
             GitError: A git command fails.
         """
-        commit, file = merge_base(folder, self.ref, self._project), catalogue_file(self._config)
+        commit, file = git.merge_base(folder, self.ref, self._project), catalogue_file(self._config)
         if file.exists():
-            return content_at(commit, file) != file.read_bytes()
+            return git.content_at(commit, file) != file.read_bytes()
         return other_skills_changed(commit, folder, catalogues_of(self._config))
 
     @cached_property
@@ -83,18 +83,14 @@ class Branch:
     @cached_property
     def _gone(self) -> Mapping[Path, Path | None]:
         """Where the files are that were deleted or moved, by their old places."""
-        with suppress(GitError):
-            return gone_files(merge_base(self._project, self.ref), self._project)
+        with suppress(git.GitError):
+            return git.gone_files(git.merge_base(self._project, self.ref), self._project)
         return {}
 
     @cached_property
     def gone_skills(self) -> Mapping[Path, Path | None]:
         """Where the skills are that were deleted or moved, None if deleted, by their old places."""
-        return {
-            old.parent: new and new.parent
-            for old, new in self._gone.items()
-            if old.name == "SKILL.md"
-        }
+        return git.gone_skills(self._gone)
 
     @cached_property
     def _gone_case_files(self) -> Mapping[Path, Path | None]:
@@ -133,8 +129,8 @@ class Branch:
         catalogues = catalogues_of(self._config)
         if (committed := catalogues.committed) is None:
             return
-        with suppress(GitError):
-            commit = merge_base(self._project, self.ref)
+        with suppress(git.GitError):
+            commit = git.merge_base(self._project, self.ref)
             changed = (home for home in homes if other_skills_changed(commit, home, catalogues))
             here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
             deleted = {skill.name for skill in self.gone_skills}

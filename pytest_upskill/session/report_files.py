@@ -33,19 +33,22 @@ class Files:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._settings = settings = config.stash[SETTINGS]
+        self._settings = config.stash[SETTINGS]
         self._written: list[Path] = []
         self._problems: list[str] = []
-        refs = (settings.ref, settings.changed_since)
-        # Before the session itself writes some. Who records answers and compares nothing need not
-        # be told that they are new.
-        is_told = any(refs) and config.stash[RESOURCES].cache.is_read
         self._recordings: list[str] = []
         """Lines about recordings on which results rest, if the branch changed some."""
-        if settings.cache_mode == "replay" or is_told:
-            self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
         self._baselines: list[str] = []
         """Lines about baselines, likewise."""
+
+    def note_changes(self) -> None:
+        """Ask git what the branch changed, before the session itself writes some of it."""
+        settings = self._settings
+        refs = (settings.ref, settings.changed_since)
+        # Who records answers and compares nothing need not be told that they are new.
+        is_told = any(refs) and self._config.stash[RESOURCES].cache.is_read
+        if settings.cache_mode == "replay" or is_told:
+            self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
         if settings.compare == "baseline":
             folder = settings.project / STATE / "baselines"
             self._baselines = changed_files("baselines", folder, os.environ, refs)

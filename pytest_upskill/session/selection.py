@@ -237,8 +237,7 @@ class Selection:
         In a pull request, only what it changed, and what else it took from the measurement.
         """
         yield from sorted(self._misnamed.values())
-        folders = [each for each in self._unexplained if not self._lost_cases_of(each)]
-        if folders:
+        if folders := [each for each in self._unexplained if not self._lost_cases_of(each)]:
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {agreeing('has', len(folders))} {_NO_CASES.format(skill)}")
@@ -254,14 +253,12 @@ class Selection:
             if not arguments.isdisjoint((old, *old.parents))
             if new is None or str(new) not in self._visited
         ]
+        lost = branch.case_files_gone_without_skill
         uncollected = [shown(each, self._config) for each in self._changed_and_unvisited]
         orphans = sorted(self._of_no_skill) if branch.gone_skills else []
         for places, what in (
             (skills, "deleted or moved away since {}: no trial is left"),
-            (
-                branch.case_files_gone_without_skill,
-                "deleted or moved since {}: see that no case is lost",
-            ),
+            (lost, "deleted or moved since {}: see that no case is lost"),
             (uncollected, "changed since {}, but pytest does not collect it"),
             (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
             (orphans, "for a skill deleted or renamed since {}: write its new name"),

@@ -153,6 +153,8 @@ class Reporting:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """After the last test stop fetching, then decide; also after -x or Ctrl-C."""
+        if self._measures:
+            self._files.note_changes()
         try:
             with interruptible():
                 return (yield)
