@@ -12,6 +12,7 @@ from itertools import chain
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, InstalledSkill
+from pytest_upskill.project.frontmatter import front_of
 
 SKILL_FILE = "SKILL.md"
 
@@ -101,7 +102,7 @@ class SkillUse:
 def _distinctive_pieces(task: AgentTask) -> dict[tuple[str, str], Sequence[str]]:
     """Return the pieces of each file of each skill that occur in no other file that it may read."""
     skills = {skill.name: _pieces_by_file(skill) for skill in task.installed}
-    front = _normal("\n".join(_front_of(text_of(skill.files)) for skill in task.installed))
+    front = _normal("\n".join(front_of(text_of(skill.files)) for skill in task.installed))
     workspace = {p for file in task.workspace if not file.binary for p in _pieces(file.text)}
     in_skills = Counter(p for files in skills.values() for p in {*chain(*files.values())})
     in_files = Counter(chain(*(chain(*files.values()) for files in skills.values())))
@@ -118,7 +119,7 @@ def _pieces_by_file(skill: InstalledSkill) -> Mapping[str, Collection[str]]:
     return {
         file.name: _pieces(
             # Not the frontmatter, which the catalogue quotes.
-            file.text.removeprefix(_front_of(file.text)) if file.name == SKILL_FILE else file.text
+            file.text.removeprefix(front_of(file.text)) if file.name == SKILL_FILE else file.text
         )
         for file in skill.files
         if not file.binary
@@ -152,8 +153,3 @@ def _normal(text: str) -> str:
 def text_of(files: Iterable[WorkspaceFile]) -> str:
     """Return the text of a skill's `SKILL_FILE`, "" if it has none."""
     return next((file.text for file in files if file.name == SKILL_FILE), "")
-
-
-def _front_of(text: str) -> str:
-    front, mark, _ = text.partition("\n---")
-    return front + mark if mark and front.startswith("---") else ""

@@ -10,12 +10,13 @@ from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
 from pytest_upskill.checks.text import Contains, NotContains, TextCheck, cut
+from pytest_upskill.project.frontmatter import front_of
 
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
     found: list[Problem] = []
-    if skill.cases and not _FRONTMATTER.sub("", skill.text).strip():
+    if skill.cases and not skill.text.removeprefix(front_of(skill.text)).strip():
         what = "has no instructions below the frontmatter: write what an agent needs to know"
         found.append(Problem(where="SKILL.md", what=what))
     first: dict[object, Case] = {}
@@ -33,8 +34,6 @@ def findings(skill: Skill) -> list[Problem]:
         found += _echoes(case)
     return sorted(found)
 
-
-_FRONTMATTER = re.compile(r"\A---\n.*?^---\s*$", re.DOTALL | re.MULTILINE)
 
 _UNWRITTEN = re.compile(
     r"(TODO|TBD|FIXME)(\W*|: (add|describe|fill|insert|replace|write)\b.*)"

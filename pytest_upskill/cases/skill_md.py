@@ -12,8 +12,8 @@ from typing import Any
 from unicodedata import normalize
 
 from pytest_upskill.cases.source.document import BadFile, Document, Problem
-from pytest_upskill.cases.source.formats import FRONTMATTER
 from pytest_upskill.cases.source.yaml import NULL, parse_yaml
+from pytest_upskill.project.frontmatter import FRONTMATTER
 from pytest_upskill.project.messages import safe_line
 
 MAX_NAME = 64

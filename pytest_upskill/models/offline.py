@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from pytest_upskill.models.completion import Completion, ToolCall
 from pytest_upskill.models.request import ProviderError, Request
+from pytest_upskill.project.frontmatter import front_of
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
 NO_REFERENCE = (
@@ -31,7 +32,7 @@ _MIN_SHARED = 2
 """Minimum number of words that a skill shares with the question, as one may be chance; likewise a
 passage, if any has as many."""
 
-_SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
+_SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(.*)</skill>\s*', re.DOTALL)
 _LISTED_SKILL = re.compile(
     r"  <skill>\n    <name>([^<]*)</name>\n    <description>([^<]*)</description>\n  </skill>"
 )
@@ -81,8 +82,9 @@ class OfflineClient:
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
-        skill = _SKILL.fullmatch(request.skill)
-        context = [*self._passages(skill[1] if skill else request.skill)]
+        block = _SKILL.fullmatch(request.skill)
+        skill = block[1] if block else request.skill
+        context = [*self._passages(skill.removeprefix(front_of(skill)))]
         for name, text in files:
             context += self._passages(_file_markdown(name, text))
         answer = _answer(context, _stems(question))

@@ -18,6 +18,7 @@ from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_md import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
+from pytest_upskill.project.frontmatter import front_of
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.engine import Refused, read_part
 from pytest_upskill.teacher.sources import Source, marked, source_of
@@ -115,7 +116,7 @@ class Task:
         """What cases are to be about; nothing of a draft."""
         if self.is_new:
             return self.settings.task
-        front = marked("skill", self.text.partition("\n---")[0][:_LONGEST_FRONT])
+        front = marked("skill", front_of(self.text)[:_LONGEST_FRONT])
         task = self.settings.task
         return f"{task}\n\nThe skill so far:\n\n{front}" if task else front
 

@@ -99,6 +99,19 @@ def test_what_the_model_writes_itself_it_has_not_read() -> None:
     assert run_with(call, ("c1", LINES[0])).loaded is False
 
 
+@pytest.mark.parametrize("end", ["---", "..."])
+def test_a_description_of_several_lines_does_not_show_that_a_skill_was_read(end: str) -> None:
+    further = "  Totals are in cents, and never in dollars."
+    text = f"---\nname: csv\ndescription: How to bill.\n{further}\n{end}\n\nThe colour is blue."
+    skill = WorkspaceFile(name="SKILL.md", text=text)
+    exchanges = exchanges_of(AgentTask(skill_name="csv", skill=(skill,)))
+
+    exchanges.note_request([("", "csv: How to bill.")])
+    exchanges.note_request([("c1", further)])
+
+    assert exchanges.run("1", "").loaded is False
+
+
 @pytest.mark.parametrize("place", ["skill", "workspace"])
 def test_lines_that_stand_elsewhere_too_do_not_show_that_a_skill_was_read(place: str) -> None:
     shared = "Totals are in cents, never in dollars."

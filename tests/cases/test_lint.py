@@ -146,9 +146,12 @@ def test_a_placeholder_of_init_is_red_and_the_other_cases_run(
         result.stdout.fnmatch_lines([f"skills/*/skill_meta.json:*: {what}"])
 
 
-def test_a_skill_without_instructions_is_named(run_once: Run, write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize("end", ["---", "..."])
+def test_a_skill_without_instructions_is_named(
+    end: str, run_once: Run, write_skill: WriteSkill
+) -> None:
     folder = write_skill(case("a", "Send it."))
-    front = "---\nname: billing\ndescription: Facts. Use when asked.\n---\n"
+    front = f"---\nname: billing\ndescription: Facts. Use when asked.\n{end}\n"
     (folder / "SKILL.md").write_text(front, "utf-8")
 
     result = run_once(*LINT)

@@ -94,8 +94,13 @@ def test_the_question_is_never_repeated() -> None:
     assert "xyzzy" not in answer
 
 
-def test_the_frontmatter_is_not_quoted() -> None:
-    answer = ask("When should the description of teapots and kettles be used for brewing?").text
+@pytest.mark.parametrize("end", ["---", "..."])
+def test_the_frontmatter_is_not_quoted(end: str) -> None:
+    skill = SKILL.replace("\n---\n", f"\n{end}\n", 1)
+
+    answer = ask(
+        "When should the description of teapots and kettles be used for brewing?", skill=skill
+    ).text
 
     assert "description:" not in answer
 

@@ -27,14 +27,9 @@ from pytest_upskill.cases.source.document import (
 )
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.yaml import parse_yaml
+from pytest_upskill.project.frontmatter import FRONTMATTER
 
 _MAX_ROWS = 10_000
-
-FRONTMATTER = re.compile(
-    r"---[^\S\n]*\n(.*?)^(?:---|\.\.\.)(?: #[^\n]*|[^\S\n]*)(?:\n|\Z)", re.DOTALL | re.MULTILINE
-)
-"""Frontmatter in YAML at the start of Markdown."""
-
 
 _MAX_VALUES = 60_000
 """Maximum number of values in a document: each takes up to a kilobyte of memory."""
