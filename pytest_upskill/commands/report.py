@@ -13,7 +13,7 @@ from pytest_upskill.commands.command import PASSED, CommandError, Parser, say
 from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import FAIL_ON, Thresholds, decide_gates
-from pytest_upskill.project.files import project_folder
+from pytest_upskill.project.files import BASELINES, project_folder
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.exit_code import EXIT_CODES, outcome
 from pytest_upskill.report.files.json import NAMED_BYTES, SCHEMA, ReportError, read_report
@@ -61,7 +61,7 @@ def _merge_files(options: argparse.Namespace) -> Report:
     cells = _cells(reports)
     baselines = None
     if any(session.options.get("compare") == "baseline" for session in sessions):
-        folder = project_folder(Path.cwd()) / STATE / "baselines"
+        folder = project_folder(Path.cwd()) / STATE / BASELINES
         baselines = read_baselines(folder, {cell.model for cell in cells})
     gates = decide_gates(cells, _thresholds(sessions), baselines)
     return Report(sessions=tuple(sessions), gates=tuple(gates))

@@ -19,6 +19,9 @@ from pytest_upskill import STATE
 CATALOGUE = "catalogue.json"
 """Name of the committed catalogue in ``.upskill``."""
 
+BASELINES = "baselines"
+"""Name of the folder of the baselines in ``.upskill``."""
+
 RUNS = "runs"
 """Name of the folder of the history in ``.upskill``."""
 

@@ -13,7 +13,6 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import bin_xml_escape, xml_key
 
-from pytest_upskill import STATE
 from pytest_upskill.answers.changed_recordings import changed_files
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.figures.gate import Gate
@@ -50,7 +49,7 @@ class Files:
         if settings.cache_mode == "replay" or is_told:
             self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
         if settings.compare == "baseline":
-            folder = settings.project / STATE / "baselines"
+            folder = settings.baselines_dir
             self._baselines = changed_files("baselines", folder, os.environ, refs)
 
     def write(self, report: Report, exitstatus: int) -> bool:

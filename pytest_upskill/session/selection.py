@@ -267,8 +267,9 @@ class Selection:
                 was = agreeing("was", len(places))
                 yield safe_line(f"{listed(places)} {was} {what.format(branch.ref)}")
 
+    @cached_property
     def without_cases(self) -> dict[str, str]:
-        """Return the changed skills of a pull request of which not all cases run, and why."""
+        """The changed skills of a pull request of which not all cases run, and why."""
         if self.branch is None:
             return {}
         found = self._misnamed | {

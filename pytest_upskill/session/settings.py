@@ -15,7 +15,7 @@ from pytest_upskill.answers.recordings import Mode
 from pytest_upskill.cases.source.document import explained
 from pytest_upskill.figures.gate import FailOn, Thresholds
 from pytest_upskill.models import Model
-from pytest_upskill.project.files import RUNS, leads_out
+from pytest_upskill.project.files import BASELINES, RUNS, leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
@@ -102,6 +102,11 @@ class Settings(BaseModel, frozen=True, allow_inf_nan=False):
     def requested_models(self) -> tuple[Model, ...]:
         """All models that may get requests: those of the trials, and the judge."""
         return self.models if self.judge is None else (*self.models, self.judge)
+
+    @property
+    def baselines_dir(self) -> Path:
+        """Folder of the baselines."""
+        return self.project / STATE / BASELINES
 
     @property
     def ref(self) -> str | None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill import STATE
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures import baseline
 from pytest_upskill.figures.gate import Gate, decide_gates
@@ -120,12 +119,11 @@ class Reporting:
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
-        self._baseline_folder = self._settings.project / STATE / "baselines"
         self._recorded: baseline.Baselines | None = None
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
             try:
-                self._recorded = baseline.read_baselines(self._baseline_folder, models)
+                self._recorded = baseline.read_baselines(self._settings.baselines_dir, models)
             except baseline.BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
@@ -190,7 +188,7 @@ class Reporting:
     def _report_skills_without_cases(self, session: pytest.Session) -> None:
         """Report each changed skill without cases as a test, which fails where they are to."""
         outcome: Outcome = "failed" if "cases" in self._settings.fail_on else "skipped"
-        for skill, reason in self._selection.without_cases().items():
+        for skill, reason in self._selection.without_cases.items():
             nodeid = f"{skill}/SKILL.md::cases"
             report_as_test(session, nodeid, nodeid, outcome, reason, upskill=None)
 
@@ -199,7 +197,7 @@ class Reporting:
         compared = self._settings.compare == "baseline"
         self._updates = [
             baseline.update_baseline(
-                gate.cell, self._baseline_folder, regressed=compared and gate.regressed
+                gate.cell, self._settings.baselines_dir, regressed=compared and gate.regressed
             )
             for gate in self._gates
         ] or [baseline.Update(text="no baseline written: nothing was measured")]
@@ -236,7 +234,7 @@ class Reporting:
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(dict.fromkeys(line for lines in self._unreadable for line in lines)),
             without_trials=tuple(selection.without_trials()) if selection.branch else (),
-            without_cases=len(selection.without_cases()),
+            without_cases=len(selection.without_cases),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
