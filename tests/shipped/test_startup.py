@@ -139,6 +139,25 @@ def test_pytest_rewrites_nothing_but_the_entry_point(
     }
 
 
+def test_at_its_end_the_process_searches_for_no_garbage(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest("""if True:
+        import atexit, gc, json
+
+        def write():
+            with open("frozen.json", "w") as file:
+                json.dump(gc.get_freeze_count(), file)
+
+        atexit.register(write)
+    """)
+
+    _run(pytester, "--upskill-models", "offline", "skills").assert_outcomes(passed=3)
+
+    assert json.loads(Path(pytester.path, "frozen.json").read_text("utf-8")) > 10_000
+
+
 def _run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
     without = ("-p", "no:cacheprovider", "-p", "no:anyio")
     return pytester.run(sys.executable, "-B", "-m", "pytest", *without, *args)
