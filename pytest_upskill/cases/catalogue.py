@@ -247,8 +247,9 @@ class Catalogues:
 
     def _around(self, folder: Path) -> Catalogue:
         """Return the skills beside and below a skill."""
-        is_top = self.root is not None and not folder.parent.is_relative_to(self.root)
-        beside = Catalogue.of(()) if is_top else self.folder(folder.parent).catalogue
+        # A repository that is one skill lies beside other repositories, not beside skills.
+        is_repository = (folder / ".git").exists()
+        beside = Catalogue.of(()) if is_repository else self.folder(folder.parent).catalogue
         below = _read_folder(folder, self.root, _BELOW).catalogue
         return Catalogue.of((*beside.skills, *below.skills)) if below.skills else beside
 

@@ -211,6 +211,21 @@ def test_skills_inside_a_skill_are_in_its_catalogue(run_once: Run, write_skill: 
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("is_repository", [False, True])
+def test_the_skills_beside_one_are_in_its_catalogue_wherever_pytest_starts(
+    *, is_repository: bool, run_once: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_repository:  # and lies beside others by chance
+        (skills / "billing" / ".git").mkdir()
+    case = {"id": "send", "input": "Send it.", "expected_skill": "parcels"}
+    (skills / "billing" / "skill_meta.json").write_text(json.dumps({"cases": [case]}), "utf-8")
+    monkeypatch.chdir(skills / "billing")
+
+    result = run_once("--upskill-models", "offline")
+
+    result.assert_outcomes(passed=not is_repository, skipped=is_repository)
+
+
 def test_a_hidden_skill_is_skipped_with_the_reason(run_once: Run, write_skill: WriteSkill) -> None:
     folder = write_skill(*queries(1, 0))
     text = (folder / "SKILL.md").read_text("utf-8")
