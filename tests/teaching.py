@@ -18,7 +18,8 @@ from pytest_upskill.commands.main import main
 from pytest_upskill.teacher.acceptance import is_held_out
 from tests.loopback import Loopback, Received, Reply
 
-BAYS = tuple(range(24))
+BAYS = tuple(range(16))
+"""As few as have enough held-out cases for a look, by their questions here and as proposals."""
 HEAD = (
     "---\nname: codes\ndescription: Codes of the Quarn depot. Use for questions about bays.\n---\n"
     "# Codes\n\nEvery bay has a code.\n"
@@ -57,7 +58,7 @@ def proposed(bay: int, **changes: Any) -> dict[str, Any]:
     """Propose a sound case about a bay, as a teacher that is given its fact would."""
     return {
         "id": f"bay-{bay}",
-        "input": f"Tell me the code of bay {bay}, please.",
+        "input": f"Tell me the code of bay {bay} in the depot, please.",
         "expected": {"contains": code(bay)},
         "quote": f"The code of bay {bay} is {code(bay)}",
         "reference": f"It is {code(bay)}.",
@@ -127,6 +128,9 @@ class Depot:
     def run(self, command: str, *more: str) -> int:
         url, given = self.loopback.openai_url, " ".join(more)
         usual = {"--eval-model": f"s=openai:student@{url}", "--max-answers": "2000"}
+        if command != "cases":
+            # They show what the usual ten show where a version passes nearly always or never.
+            usual["--runs"] = "3"
         options = [f"{name}={value}" for name, value in usual.items() if name not in given]
         return main([command, *more, f"--model=t=openai:{self.teacher}@{url}", *options])
 

@@ -59,7 +59,7 @@ def test_kept_cases_are_merged_with_provenance_and_drops_have_reasons(
 
     decision = depot.decision()
     assert decision["decision"] == "accepted"
-    assert decision["kept"] == ["bay-30", "tell-me-the-code-of-bay-31-please"]
+    assert decision["kept"] == ["bay-30", "tell-me-the-code-of-bay-31-in-the-depot-04053c"]
     assert "accepts a wrong answer" in decision["dropped"]["bay-32"]
     assert "the teacher itself passes only 0 of 2" in decision["dropped"]["bay-40"]
     assert "has the id of another case" in decision["dropped"]["bay-30+"]

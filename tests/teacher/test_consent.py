@@ -181,9 +181,11 @@ def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
     command = ["pytest-upskill", "refine", str(depot.skill), *models]
 
-    screen = Screen([*command, "--steps=1", "--max-answers=400"], depot.folder, columns=60, rows=60)
+    screen = Screen(
+        [*command, "--steps=1", "--runs=3", "--max-answers=400"], depot.folder, columns=60, rows=60
+    )
     try:
-        live = screen.wait_for("/24 answers")
+        live = screen.wait_for("/16 answers")
         seen.set()
         screen.wait_for("Write this to ")
         diff = [shown for shown in screen.lines if shown.startswith(("+- ", "@@"))]
@@ -192,11 +194,11 @@ def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
     finally:
         screen.close()
 
-    assert live.startswith("without the skill, for the page: 0/24 answers")
+    assert live.startswith("without the skill, for the page: 0/16 answers")
     assert len(live) < 60
     assert len(diff) == 1 + len(LACKING)
     assert any(shown.startswith("accepted:") for shown in after)
-    assert not any("/24 answers" in shown for shown in after)
+    assert not any("/16 answers" in shown for shown in after)
     assert line(0) in depot.text
     assert depot.decision()["applied"]
     assert len(depot.decision()["train"]) == len(TRAIN)

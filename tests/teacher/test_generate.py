@@ -60,7 +60,7 @@ def source(depot: Depot) -> str:
 def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    teach(depot, draft(BAYS[:16]), edits=adding("".join(map(line, BAYS[16:]))))
+    teach(depot, draft(BAYS[:10]), edits=adding("".join(map(line, BAYS[10:]))))
 
     assert depot.run("generate", TASK, "--from", source, "--yes") == 0
 
@@ -70,7 +70,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert "helps" in said
     assert "Saved to ./skills/bay-codes" in said
     folder = depot.folder / "skills" / "bay-codes"
-    assert line(20) in (folder / "SKILL.md").read_text("utf-8")
+    assert line(12) in (folder / "SKILL.md").read_text("utf-8")
     cases = json.loads((folder / "skill_meta.json").read_text("utf-8"))["cases"]
     decision = depot.decision()
     assert decision["decision"] == "accepted"

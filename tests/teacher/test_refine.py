@@ -64,7 +64,8 @@ def test_a_memorising_teacher_passes_the_train_cases_and_not_the_hold_out(depot:
     decision = depot.decision()
     assert decision["decision"] == "not shown"
     assert decision["look"] == 1
-    assert decision["candidates"][0]["passes"] > 30
+    first = decision["candidates"][0]
+    assert first["passes"] > 0.8 * first["runs"]
     assert decision["p"] > 0.025
     assert depot.text == SKILL
 
@@ -267,12 +268,13 @@ def test_a_killed_or_interrupted_session_goes_on_where_it_was(
     depot.teach = lambda _, __: FIX
     url = depot.loopback.openai_url
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
-    command = ["pytest-upskill", "refine", str(depot.skill), *models, "--max-answers=900"]
+    limits = ["--runs=3", "--max-answers=900"]
+    command = ["pytest-upskill", "refine", str(depot.skill), *models, *limits]
     answer = depot.loopback.answer
 
     def fatal(received: Received) -> Reply | str:
-        # In the middle of the look: 39 runs of each of three versions and 4 edits come first.
-        if len(depot.loopback.requests) == 200:
+        # In the middle of the look: 16 runs, 21 of each of three versions and 4 edits come first.
+        if len(depot.loopback.requests) == 120:
             os.kill(process.pid, sent)
         return answer(received)
 
@@ -287,4 +289,4 @@ def test_a_killed_or_interrupted_session_goes_on_where_it_was(
     assert depot.decision()["look"] == 1
     assert json.loads(look.read_text("utf-8"))["decision"] == "accepted"
     # All that are needed, and again only what was in flight.
-    assert depot.decision()["asked"] < len(depot.loopback.requests) <= 39 * 3 + 4 + 220 + 60
+    assert depot.decision()["asked"] < len(depot.loopback.requests) <= 16 + 21 * 3 + 4 + 54 + 30
