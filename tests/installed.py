@@ -1,19 +1,22 @@
 """What is installed, read and checked once for all runs of pytest of a process.
 
-Each would read and parse the metadata of every distribution several times to find its plugins.
+Each would read and parse the metadata of every distribution several times to find its plugins, and
+look through everything in pytest's own plugins for hooks and fixtures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata as installed
 from importlib.metadata import Distribution, PathDistribution
 from operator import attrgetter
+from types import ModuleType
 from typing import Any
 
+import pluggy
 import pytest
-from _pytest.fixtures import FixtureManager
+from _pytest import fixtures
 
 
 class _Installed(PathDistribution):
@@ -34,8 +37,28 @@ def read_installed_once(patch: pytest.MonkeyPatch) -> None:
         return iter(found)
 
     patch.setattr(installed, "distributions", distributions)
+    patch.setattr(installed, "version", cache(installed.version))
     # Looks at everything in all plugins for decorators in the wrong order, a tenth of a run's time.
-    patch.setattr(FixtureManager, "_check_for_wrapped_fixture", lambda *_: None, raising=False)
+    manager = fixtures.FixtureManager
+    patch.setattr(manager, "_check_for_wrapped_fixture", lambda *_: None, raising=False)
+    for module in (fixtures, pluggy._manager):
+        patch.setattr(module, "dir", _names_in, raising=False)
+
+
+def _names_in(plugin: object) -> list[str]:
+    """Return what there may be of a plugin; of pytest's own, which never change, what there is."""
+    is_pytests = isinstance(plugin, ModuleType) and plugin.__name__.startswith("_pytest.")
+    return _hooks_and_fixtures(plugin) if is_pytests else dir(plugin)
+
+
+@cache
+def _hooks_and_fixtures(plugin: ModuleType) -> list[str]:
+    kind = fixtures.FixtureFunctionDefinition
+    return [
+        name
+        for name in dir(plugin)
+        if name.startswith("pytest_") or isinstance(getattr(plugin, name), kind)
+    ]
 
 
 @pytest.fixture(scope="session", autouse=True)

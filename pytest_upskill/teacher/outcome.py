@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
-from jinja2 import ChoiceLoader, PackageLoader
-
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, p_text, percent
@@ -289,23 +287,21 @@ def _comments_form(work: Work) -> str:
 
 def _page(work: Work) -> str:
     """Return the page about a command: static, without network access or scripts."""
-    loader = ChoiceLoader(
-        [PackageLoader("pytest_upskill.teacher"), PackageLoader("pytest_upskill.report.files")]
-    )
-    template = environment().overlay(loader=loader).get_template("page.html")
     by_reason: dict[str, list[str]] = {}
     for case, reason in work.outcome.dropped.items():
         by_reason.setdefault(reason.partition(":")[0], []).append(f"{case}: {reason}")
-    return template.render(
-        outcome=work.outcome,
-        review=work,
-        names={
-            version: _VERSIONS[version] for version in dict.fromkeys(v for _, v in work.results)
-        },
-        cost=_cost(work.outcome),
-        last_lines=[*_last_lines(work)],
-        new_code=new_code(work.new, work.old),
-        p_text=p_text,
-        by_reason=by_reason,
-        comments=work.engine.drafts.folder / COMMENTS,
+    return (
+        environment("pytest_upskill.teacher")
+        .get_template("page.html")
+        .render(
+            outcome=work.outcome,
+            review=work,
+            names={each: _VERSIONS[each] for each in dict.fromkeys(v for _, v in work.results)},
+            cost=_cost(work.outcome),
+            last_lines=[*_last_lines(work)],
+            new_code=new_code(work.new, work.old),
+            p_text=p_text,
+            by_reason=by_reason,
+            comments=work.engine.drafts.folder / COMMENTS,
+        )
     )

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -244,6 +245,11 @@ def _text_of(path: Path) -> str:
 
 def prompt(file: str, /, **values: object) -> str:
     """Return a question to the teacher, from a file in ``prompts``."""
+    return _prompts().get_template(f"{file}.md").render(values).rstrip()
+
+
+@cache
+def _prompts() -> Environment:
     environment = Environment(  # noqa: S701  a model reads it, not a browser
         loader=PackageLoader("pytest_upskill.teacher", "prompts"),
         undefined=StrictUndefined,
@@ -252,7 +258,7 @@ def prompt(file: str, /, **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters["marked"] = lambda text, mark: marked(mark, text)
-    return environment.get_template(f"{file}.md").render(values).rstrip()
+    return environment
 
 
 def marked(name: str, text: str) -> str:

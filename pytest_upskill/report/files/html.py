@@ -4,9 +4,10 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.figures import presentation
@@ -35,15 +36,19 @@ def write_html(report: Report) -> str:
     return page
 
 
-def environment() -> Environment:
+@cache  # To compile a template takes longer than to fill it in.
+def environment(*packages: str) -> Environment:
     """Return the environment of the templates, in which every printed value is escaped.
 
     It has the style sheet of all pages, and its hash for the content security policy.
+
+    Args:
+        packages: Packages with further templates.
     """
     css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     made = Environment(
-        loader=PackageLoader("pytest_upskill.report.files"),
+        loader=ChoiceLoader([*map(PackageLoader, (*packages, "pytest_upskill.report.files"))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
