@@ -5,7 +5,7 @@ Where git fails, collecting the skills has already been an error, so what is onl
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.trials.trial import Trial
 
 
 class Branch:
@@ -39,7 +40,20 @@ class Branch:
         self.ref = ref
         self._project = project_of(config)
 
-    def has_changed(self, folder: Path) -> bool:
+        self._is_changed = cache(self._ask_whether_changed)
+        self._is_catalogue_changed = cache(self._ask_whether_catalogue_changed)
+
+    def affects(self, trial: Trial, case_file: Path) -> bool:
+        """Return whether it changed the skill of a trial, its cases or what a model chooses from.
+
+        Raises:
+            GitError: A git command fails.
+        """
+        folder = trial.skill.folder
+        changed = self._is_changed(folder) or self._is_changed(case_file.parent)
+        return changed or (trial.chooses and self._is_catalogue_changed(folder.parent))
+
+    def _ask_whether_changed(self, folder: Path) -> bool:
         """Return whether a folder is new, or differs from its version at the ref.
 
         Raises:
@@ -51,10 +65,10 @@ class Branch:
         """Yield the folders that are new or changed; not those for which git fails."""
         for folder in folders:
             with suppress(git.GitError):
-                if self.has_changed(folder):
+                if self._is_changed(folder):
                     yield folder
 
-    def has_changed_catalogue(self, folder: Path) -> bool:
+    def _ask_whether_catalogue_changed(self, folder: Path) -> bool:
         """Return whether the skills among which a model chooses differ from those at the ref.
 
         Args:

@@ -1,8 +1,10 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import os
-from collections.abc import Collection, Generator, Iterator, Sequence
-from functools import cache, cached_property
+from collections import defaultdict
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,12 @@ from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, Tri
 from pytest_upskill.session.messages import QUIETEST, RUN_REFUSED, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
+from pytest_upskill.trials.result import CellKey
+from pytest_upskill.trials.trial import Arm
 
 _SENT = (
     *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_of_no_skill"),
-    *("nothing_changed", "deselected", "_deselected_cases"),
+    *("nothing_changed", "deselected", "_expected"),
 )
 """What a worker sends to the controller."""
 
@@ -46,8 +50,10 @@ class Selection:
         self._config = config
         settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
         self._changed_since = settings.changed_since if settings else None
-        ref = settings.ref or settings.changed_since if settings else None
-        self.branch = Branch(config, ref) if ref else None
+        self._since = Branch(config, self._changed_since) if self._changed_since else None
+        ref = settings.ref if settings else None
+        is_other = ref not in {None, self._changed_since}
+        self.branch = Branch(config, ref) if ref and is_other else self._since
         """The branch of a pull request; None if nothing says with what to compare it."""
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
@@ -67,9 +73,10 @@ class Selection:
         """Those of `_collected` whose cases belong to no known skill."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
-        self._deselected_cases: dict[str, str] = {}
-        """Cases that -k, -m and their like left out, also where ``addopts`` has these options, with
-        the folder of their skill."""
+        self._expected: dict[tuple[Any, ...], str] = {}
+        """By trial on which the branch has an effect the folder of its skill."""
+        self._lost_cases = defaultdict[str, set[str]](set)
+        """Cases of such trials that did not run, by the folder of their skill."""
         self._broken_files = 0
 
     @pytest.hookimpl(wrapper=True)
@@ -118,50 +125,52 @@ class Selection:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Deselect the trials of unchanged skills; other items run whatever has changed.
 
+        What is left of the branch's trials is noted, before an option or a hook takes some away.
+
         Raises:
             pytest.UsageError: git failed.
         """
-        if self._changed_since is None:
+        if self.branch is None:
             return
-        branch = Branch(self._config, self._changed_since)
-        changed, others_changed = cache(branch.has_changed), cache(branch.has_changed_catalogue)
+        trials = [item for item in items if isinstance(item, TrialItem)]
         try:
-            unchanged = {
-                item
-                for item in items
-                # A trial depends on the folders of the skill and of the case file.
-                if isinstance(item, TrialItem)
-                and item.trial.skill.name not in branch.rerecorded
-                and not (changed(item.trial.skill.folder) or changed(item.path.parent))
-                and not (item.trial.chooses and others_changed(item.trial.skill.folder.parent))
-            }
+            affected = {item for item in trials if self.branch.affects(item.trial, item.path)}
+            if self._since is not None:
+                self._deselect_unchanged(items, trials, self._since)
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
+        self._expected = {
+            (*item.cell, item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
+            for item in affected.intersection(items)
+            if not (item.why_skipped or item.why_not_runnable)
+        }
+
+    def _deselect_unchanged(
+        self, items: list[pytest.Item], trials: Sequence[TrialItem], branch: Branch
+    ) -> None:
+        unchanged = {
+            item
+            for item in trials
+            if item.trial.skill.name not in branch.rerecorded
+            and not branch.affects(item.trial, item.path)
+        }
         if unchanged:
             self._config.hook.pytest_deselected(items=[*unchanged])
-            # Our own hook has just recorded these, which are unchanged.
-            self._deselected_cases.clear()
             items[:] = [item for item in items if item not in unchanged]
             ran = {item.trial.skill.folder for item in items if isinstance(item, TrialItem)}
             left_out = {item.trial.skill.folder for item in unchanged} - ran
             self._unchanged = {*map(str, left_out)}
             self.nothing_changed = "" if items or self._broken_files else self._left_out
 
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Record that items were collected and deselected, and their cases."""
+    def pytest_deselected(self) -> None:
+        """Record that items were collected and deselected."""
         self.deselected = True
-        trials = (item.trial for item in items if isinstance(item, TrialItem))
-        self._deselected_cases |= {
-            f"{trial.skill.name}::{trial.case.id}": str(trial.skill.folder) for trial in trials
-        }
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which skills run; let the other files run if only case files are broken."""
         for item in session.items:
             if self.branch is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
-                # If only some of its arms are deselected, the gate says so.
-                self._deselected_cases.pop(f"{item.trial.skill.name}::{item.trial.case.id}", None)
         self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
@@ -231,6 +240,16 @@ class Selection:
         folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
         return any(self.branch.changed(folders))
 
+    def note_lost(self, ran: Iterable[tuple[CellKey, str, Arm]]) -> None:
+        """Note the cases of which not every trial ran, though nothing stopped the session.
+
+        Args:
+            ran: Cell, case and arm of each trial with a result.
+        """
+        done = {(*cell, case, arm) for cell, case, arm in ran}
+        for trial in self._expected.keys() - done:
+            self._lost_cases[self._expected[trial]].add(f"{trial[1]}::{trial[4]}")
+
     def without_trials(self) -> Iterator[str]:
         """Yield what has no trial, a line each: skills without cases, and files by a wrong name.
 
@@ -260,7 +279,10 @@ class Selection:
             (skills, "deleted or moved away since {}: no trial is left"),
             (lost, "deleted or moved since {}: see that no case is lost"),
             (uncollected, "changed since {}, but pytest does not collect it"),
-            (sorted(self._deselected_cases), "deselected, as by -k or -m, and so not measured"),
+            (
+                sorted(chain(*self._lost_cases.values())),
+                "skipped or deselected, and so not measured",
+            ),
             (orphans, "for a skill deleted or renamed since {}: write its new name"),
         ):
             if places:
@@ -277,10 +299,8 @@ class Selection:
             for each in self._unexplained
         }
         found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited}
-        deselected = map(Path, {*self._deselected_cases.values()})
-        found |= dict.fromkeys(
-            map(str, self.branch.changed(deselected)), "some cases are deselected, as by -k or -m"
-        )
+        for folder, cases in self._lost_cases.items():
+            found[folder] = f"skipped or deselected: {listed(sorted(cases))}"
         return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:

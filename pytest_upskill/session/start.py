@@ -153,13 +153,18 @@ class Reporting:
         """After the last test stop fetching, then decide; also after -x or Ctrl-C."""
         if self._measures:
             self._files.note_changes()
+        ended = False
         try:
             with interruptible():
-                return (yield)
+                result = yield
+            ended = not (session.shouldfail or self._resources.budget.stopped)
+            return result
         finally:
             if self._answers is not None:
                 self._answers.stop()
             self._decide(session)
+            if ended:
+                self._selection.note_lost(self._records.trials)
             if self._measures:
                 self._report_skills_without_cases(session)
             if self._settings.baseline_update:

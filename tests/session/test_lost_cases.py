@@ -109,27 +109,76 @@ def test_the_cases_at_the_ref_cannot_be_read(branch: Path, run_once: Run) -> Non
     result.stdout.fnmatch_lines(["*: cases may have been removed: those at main (*) cannot be *"])
 
 
-def test_a_branch_deselects_a_case_by_its_settings(
-    branch: Path, run: Run, pytester: pytest.Pytester
+TAKEN_AWAY = {
+    "an option": ("pytest.ini", '[pytest]\naddopts = -k "not b["\n'),
+    "an option for an arm": ("pytest.ini", '[pytest]\naddopts = -k "not (b[ and with_skill)"\n'),
+    "a node id": (
+        "pytest.ini",
+        "[pytest]\naddopts = --deselect 'skills/billing/skill_meta.json::b[offline-with_skill]'\n",
+    ),
+    "a hook": (
+        "conftest.py",
+        """if True:
+            def pytest_collection_modifyitems(items):
+                items[:] = [item for item in items if not item.name.startswith("b[")]
+        """,
+    ),
+    "a marker": (
+        "conftest.py",
+        """if True:
+            def pytest_itemcollected(item):
+                if item.name.startswith("b["):
+                    item.add_marker("skip")
+        """,
+    ),
+    "a skip": (
+        "conftest.py",
+        """if True:
+            import pytest
+
+            def pytest_runtest_setup(item):
+                if item.name.startswith("b["):
+                    pytest.skip("flaky")
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", TAKEN_AWAY)
+@pytest.mark.parametrize("since", [["--upskill-changed-since=main"], []], ids=["since", ""])
+def test_a_branch_takes_a_case_of_a_changed_skill_away(
+    branch: Path, run: Run, way: str, since: list[str]
 ) -> None:
     (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
-    pytester.makeini('[pytest]\naddopts = -k "not b["\n')
+    file, text = TAKEN_AWAY[way]
+    Path(file).write_text(text, "utf-8")
 
-    result = run(*ARGS, "--upskill-changed-since=main")
-    strict = run(*ARGS, "--upskill-changed-since=main", "--upskill-fail-on=cases")
+    result = run(*ARGS, *since)
+    strict = run(*ARGS, *since, "--upskill-fail-on=cases")
 
-    line = "billing::b was deselected, as by -k or -m, and so not measured"
+    line = "billing::b was skipped or deselected, and so not measured"
     said(result, line, "1 changed skill has unmeasured cases, or none")
     assert result.ret == pytest.ExitCode.OK
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_case_of_which_only_an_arm_is_deselected_is_not_lost(branch: Path, run_once: Run) -> None:
-    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+@pytest.mark.usefixtures("branch")
+def test_a_case_of_an_unchanged_skill_is_not_lost(run_once: Run) -> None:
+    result = run_once(*ARGS, "-k", "not b[", "--upskill-fail-on=cases")
 
-    result = run_once(*ARGS, "-m", "upskill(arm='with_skill')")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*skipped or deselected*")
 
-    result.stdout.no_fnmatch_line("*deselected, as by*")
+
+def test_what_an_interrupted_run_left_out_is_not_lost(branch: Path, run_once: Run) -> None:
+    (branch / "SKILL.md").write_text("---\nname: billing\ndescription: Bills.\n---\n", "utf-8")
+    (branch / "skill_meta.json").write_text(
+        json.dumps({"cases": [CASES[0] | {"expected": {"contains": "x"}}, CASES[1]]}), "utf-8"
+    )
+
+    result = run_once(*ARGS, "-x")
+
+    result.stdout.no_fnmatch_line("*skipped or deselected*")
 
 
 def test_a_renamed_skill_with_its_cases_lost_none(branch: Path, run_once: Run) -> None:
