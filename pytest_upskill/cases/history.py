@@ -185,7 +185,9 @@ def _with_case_changes(
     changed = [name for name, case in now.items() if name in then and then[name] != case]
     if before.gate != skill.gate:
         changed.append("the gate")
-    kinds = (("removed", removed), ("changed", changed))
+    hidden = [case.id for case in skill.cases if case.trigger] if skill.hidden else []
+    unasked = [] if before.hidden else hidden
+    kinds = (("removed", removed), ("changed", changed), ("not asked any more", unasked))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
     return replace(
         skill,

@@ -105,3 +105,23 @@ def test_a_removed_case_fails_the_gate_where_that_is_wanted(
         )
     else:
         assert result.ret == pytest.ExitCode.OK
+
+
+def test_queries_of_a_skill_that_no_agent_sees_any_more_fail_the_gate_too(
+    branch: Path, run_once: Run
+) -> None:
+    folder = branch / "skills" / "billing"
+    meta = json.loads((folder / "skill_meta.json").read_text("utf-8"))
+    meta["cases"].append({"id": "asked", "input": "Bill Ada.", "should_trigger": True})
+    (folder / "skill_meta.json").write_text(json.dumps(meta), "utf-8")
+    git(branch, "switch", "--quiet", "main")
+    commit_all(branch)
+    git(branch, "switch", "--quiet", "--create", "hidden")
+    text = (folder / "SKILL.md").read_text("utf-8")
+    hidden = text.replace("\n---\n", "\ndisable-model-invocation: true\n---\n", 1)
+    (folder / "SKILL.md").write_text(hidden, "utf-8")
+
+    result = run_once(*ARGS, "--upskill-fail-on=cases")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["billing on offline: cases since *: not asked any more: asked *"])
