@@ -55,8 +55,7 @@ def changed_files(
             problem = problem or str(error)
             continue
         how, command = _how_changed(folder, commit)
-        cure = f"review them like code ({command})"
-        return [f"{kind} changed since {ref} ({how}), on which the results rest: {cure}"]
+        return [f"{kind} changed since {ref} ({how}): review them like code ({command})"]
     return [f"{kind}: cannot tell which of them this branch changed: {problem}"]
 
 

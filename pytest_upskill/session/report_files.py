@@ -36,7 +36,7 @@ class Files:
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._recordings: list[str] = []
-        """Lines about recordings on which results rest, if the branch changed some."""
+        """Lines about the recordings, if the branch changed some."""
         self._baselines: list[str] = []
         """Lines about baselines, likewise."""
 
@@ -48,7 +48,7 @@ class Files:
         is_told = any(refs) and self._config.stash[RESOURCES].cache.is_read
         if settings.cache_mode == "replay" or is_told:
             self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
-        if settings.compare == "baseline":
+        if settings.compare == "baseline" or any(refs):
             folder = settings.baselines_dir
             self._baselines = changed_files("baselines", folder, os.environ, refs)
 

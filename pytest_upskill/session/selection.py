@@ -265,18 +265,15 @@ class Selection:
 
     def _taken_away(self, branch: Branch) -> Iterator[str]:
         """Yield what a branch took from the measurement: skills, case files and cases."""
-        arguments = {path.resolve() for path in arguments_of(self._config)}
         skills = [
-            shown(old, self._config)
-            for old, new in branch.gone_skills.items()
-            if not arguments.isdisjoint((old, *old.parents))
-            if new is None or str(new) not in self._visited
+            shown(old, self._config) + (f" (now {shown(new, self._config)})" if new else "")
+            for old, new in self._departed
         ]
         lost = branch.case_files_gone_without_skill
         uncollected = [shown(each, self._config) for each in self._changed_and_unvisited]
         orphans = sorted(self._of_no_skill) if branch.gone_skills else []
         for places, what in (
-            (skills, "deleted or moved away since {}: no trial is left"),
+            (skills, "deleted or moved away since {}: no trial is left: see that this is meant"),
             (lost, "deleted or moved since {}: see that no case is lost"),
             (uncollected, "changed since {}, but pytest does not collect it"),
             (
@@ -298,7 +295,9 @@ class Selection:
             str(each): self._lost_cases_of(each) or _NO_CASES.format(shown(each, self._config))
             for each in self._unexplained
         }
-        found |= {str(each): "pytest does not collect it" for each in self._changed_and_unvisited}
+        moved = [new for _, new in self._departed if new]
+        uncollected = (*self._changed_and_unvisited, *moved)
+        found |= {str(each): "pytest does not collect it" for each in uncollected}
         for folder, cases in self._lost_cases.items():
             found[folder] = f"skipped or deselected: {listed(sorted(cases))}"
         return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
@@ -314,6 +313,17 @@ class Selection:
 
     def _lost_cases_of(self, skill: Path) -> str:
         return self.branch.why_no_cases_any_more(skill) if self.branch else ""
+
+    @cached_property
+    def _departed(self) -> list[tuple[Path, Path | None]]:
+        """The old and new places of the skills that a branch took from where pytest looks."""
+        arguments = {path.resolve() for path in arguments_of(self._config)}
+        return [
+            (old, new)
+            for old, new in (self.branch.gone_skills.items() if self.branch else ())
+            if not arguments.isdisjoint((old, *old.parents))
+            if self._visited.isdisjoint((str(old), str(new)))
+        ]
 
     @cached_property
     def _changed_and_unvisited(self) -> list[Path]:

@@ -200,8 +200,10 @@ def test_baselines_that_a_branch_edits_or_deletes_are_named(
     file.unlink()
 
     result = run_once(*args, COMPARE, "--upskill-md=r.md")
+    of_ref = run_once(*args, "--upskill-compare=HEAD")
 
-    line = "baselines changed since HEAD (1 edited or deleted), on which the results rest: *(git *)"
+    line = "baselines changed since HEAD (1 edited or deleted): review them like code (git *)"
+    of_ref.stdout.fnmatch_lines([line])
     result.stdout.fnmatch_lines([line])
     page = Path("r.md").read_text("utf-8")
     assert page.splitlines()[1].startswith("### \u2754")

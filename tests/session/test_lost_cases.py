@@ -90,9 +90,31 @@ def test_a_changed_skill_is_kept_from_pytest(
 
 def test_a_skill_is_moved_to_where_pytest_does_not_look(branch: Path, run_once: Run) -> None:
     shutil.move(branch, branch.parent / "build" / "billing")
-    moved = "skills/billing was deleted or moved away since main: no trial is left"
+    moved = "skills/billing was deleted or moved away since main: *"
 
     said(run_once(*ARGS), moved, "1 changed skill has unmeasured cases, or none")
+
+
+def test_a_skill_is_moved_out_of_the_folders_that_pytest_is_given(
+    branch: Path, run_once: Run
+) -> None:
+    git(branch.parents[1], "mv", "skills/billing", "elsewhere")
+    moved = "skills/billing (now elsewhere) was deleted or moved away since main: *"
+
+    result = run_once(*ARGS)
+    strict = run_once(*ARGS, "--upskill-fail-on=cases")
+
+    said(result, moved, "1 changed skill has unmeasured cases, or none")
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_skill_that_became_a_link_is_not_gone(branch: Path, run_once: Run) -> None:
+    git(branch.parents[1], "mv", "skills/billing", "elsewhere")
+    branch.symlink_to("../elsewhere")
+
+    result = run_once(*ARGS)
+
+    result.stdout.no_fnmatch_line("*moved away*")
 
 
 def test_the_cases_at_the_ref_cannot_be_read(branch: Path, run_once: Run) -> None:

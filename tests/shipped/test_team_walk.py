@@ -151,7 +151,9 @@ def test_a_deleted_skill_leaves_nothing_to_measure(
     reading = lead()
 
     assert reading.code == pytest.ExitCode.NO_TESTS_COLLECTED
-    reading.all_say("skills/csv was deleted or moved away since main: no trial is left")
+    reading.all_say(
+        "skills/csv was deleted or moved away since main: no trial is left: see that this is meant"
+    )
     assert "some of what changed may not be measured" in reading.texts["Markdown"]
     assert all("these 0 cases" not in text for text in reading.texts.values())
 
