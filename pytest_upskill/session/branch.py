@@ -133,7 +133,7 @@ class Branch:
         ]
 
     def stale_catalogue(self, homes: Iterable[Path]) -> Iterator[str]:
-        """Yield which skills the committed catalogue shows otherwise, or although deleted.
+        """Yield which skills a changed catalogue or an older one shows otherwise, or still has.
 
         Those without cases too, as they may take the queries of others.
 
@@ -145,12 +145,17 @@ class Branch:
             return
         with suppress(git.GitError):
             commit = git.merge_base(self._project, self.ref)
-            changed = (home for home in homes if other_skills_changed(commit, home, catalogues))
+            changed = (
+                home
+                for home in homes
+                if self._is_catalogue_changed(home)
+                or other_skills_changed(commit, home, catalogues)
+            )
             here = {skill for home in changed for skill in catalogues.folder(home).catalogue.skills}
             deleted = {skill.name for skill in self.gone_skills}
             gone = deleted & committed.names - {skill.name for skill in here}
             if stale := {skill.name for skill in here.difference(committed.skills)} | gone:
                 yield safe_line(
-                    f"{listed(sorted(stale))}: the catalogue file is older, so queries of other "
-                    "skills are measured without the change: pytest --upskill-catalogue-update"
+                    f"{listed(sorted(stale))}: the catalogue file is not up to date, so queries "
+                    "are measured with what it says: pytest --upskill-catalogue-update"
                 )

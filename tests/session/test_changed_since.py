@@ -205,11 +205,11 @@ def test_a_new_description_that_the_committed_catalogue_lacks_is_named(
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["exit code 75: bills: the catalogue file is older, *: pytest --upskill-catalogue-update"]
+        ["exit code 75: bills: the catalogue file is not up to date, *: pytest --upskill-cat*"]
     )
 
 
-def test_a_catalogue_that_lacks_a_skill_without_cases_or_has_a_deleted_one_is_older_too(
+def test_a_catalogue_that_lacks_a_skill_without_cases_or_has_a_deleted_one_is_named_too(
     repository: Path, run_once: Run, write_skill: WriteSkill
 ) -> None:
     run_once("--upskill-catalogue-update", "skills")
@@ -221,4 +221,19 @@ def test_a_catalogue_that_lacks_a_skill_without_cases_or_has_a_deleted_one_is_ol
     result = run_once(*ARGS)
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["exit code 75: shipping, thief: the catalogue file is older, *"])
+    result.stdout.fnmatch_lines(["exit code 75: shipping, thief: the catalogue file is not up *"])
+
+
+def test_an_edited_catalogue_that_describes_an_unchanged_skill_otherwise_is_named(
+    repository: Path, run_once: Run
+) -> None:
+    run_once("--upskill-catalogue-update", "skills")
+    commit_all(repository, "catalogue")
+    git(repository, "branch", "--force", "main")
+    file = repository / ".upskill" / "catalogue.json"
+    file.write_text(file.read_text("utf-8").replace("Facts", "Guesses", 1), "utf-8")
+
+    result = run_once(*ARGS)
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["exit code 75: billing: the catalogue file is not up to date, *"])
