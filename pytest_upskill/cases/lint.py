@@ -10,15 +10,11 @@ from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
 from pytest_upskill.checks.text import Contains, NotContains, TextCheck, cut
-from pytest_upskill.project.frontmatter import front_of
 
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
     found: list[Problem] = []
-    if skill.cases and not skill.text.removeprefix(front_of(skill.text)).strip():
-        what = "has no instructions below the frontmatter: write what an agent needs to know"
-        found.append(Problem(where="SKILL.md", what=what))
     first: dict[object, Case] = {}
     for case in skill.cases:
         whats = [*filter(None, [case.unwritten]), *_question(case, skill), *_checks(case)]

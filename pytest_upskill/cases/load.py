@@ -5,7 +5,7 @@ that its cases belong to.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
@@ -26,6 +26,7 @@ from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.to_cases import CaseMaker, FileCases
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
+from pytest_upskill.project.frontmatter import front_of
 from pytest_upskill.project.messages import listed
 
 MAX_CASES = 1000
@@ -131,10 +132,12 @@ class _Loader:
             )
         return skills
 
-    def _skill(self, skill: SkillFolder, cases: Iterable[Case]) -> Skill:
+    def _skill(self, skill: SkillFolder, cases: Sequence[Case]) -> Skill:
         text, bundle = skill.text, skill.bundle
-        spec_violations = (replace(each, is_hint=True) for each in text.warnings)
-        problems = (*spec_violations, *bundle.warnings)
+        problems = [*(replace(each, is_hint=True) for each in text.warnings), *bundle.warnings]
+        if cases and text.text and not text.text.removeprefix(front_of(text.text)).strip():
+            what = "no instructions below the frontmatter: write what an agent needs to know"
+            problems.append(Problem(what=what))
         warnings, hints = _by_weight(problems, self._display_name(skill.folder))
         return Skill(
             name=text.name,

@@ -67,7 +67,8 @@ def _draw(options: argparse.Namespace) -> int:
     except ReportError as error:
         raise CommandError(str(error)) from None
     drawn = 0
-    for path, cells in _judged_cells(gate.cell for gate in report.lifts).items():
+    judged = _judged_cells(gate.cell for gate in report.lifts)
+    for path, cells in judged.items():
         file = draw(
             [trial for cell in cells for trial in cell.trials],
             case_file=path.name,
@@ -83,7 +84,8 @@ def _draw(options: argparse.Namespace) -> int:
             kept = f", {file.labelled} of them labelled already" if file.labelled else ""
             say(f"{place}: {answers} of {models}{kept}")
     if not drawn:
-        cure = "run pytest with --upskill-judge"
+        asked = "its judge decided none, so name another by --upskill-judge"
+        cure = asked if judged else "run pytest with --upskill-judge"
         raise CommandError(f"{options.report}: no answer in it that a judge decided: {cure}")
     say("label them with: pytest-upskill judge label")
     return command.PASSED

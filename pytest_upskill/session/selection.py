@@ -13,6 +13,7 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
 from pytest_upskill.cases.source.files import start_of
+from pytest_upskill.models.model import ALIASES
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.branch import Branch
@@ -89,6 +90,8 @@ class Selection:
             if not (self._config.option.pyargs or path.exists()):
                 missing = next(each for each in (path, *path.parents) if each.parent.exists())
                 meant = did_you_mean(missing.name, (each.name for each in missing.parent.iterdir()))
+                if argument in {"offline", *ALIASES}:
+                    meant = ": write commas between models, as in --upskill-models haiku,sonnet"
                 raise pytest.UsageError(f"file or directory not found: {argument}{meant}")
         return (yield)
 

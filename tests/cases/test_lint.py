@@ -154,10 +154,12 @@ def test_a_skill_without_instructions_is_named(
     front = f"---\nname: billing\ndescription: Facts. Use when asked.\n{end}\n"
     (folder / "SKILL.md").write_text(front, "utf-8")
 
-    result = run_once(*LINT)
+    linted = run_once(*LINT)
+    measured = run_once("--upskill-models=offline", "-W", "default", "skills")
 
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*SKILL.md: has no instructions below the frontmatter: *"])
+    linted.assert_outcomes(failed=1)
+    for result in (linted, measured):
+        result.stdout.fnmatch_lines(["*skills/billing/SKILL.md: no instructions below the *"])
 
 
 def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSkill) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,30 @@ def test_an_answer_that_ends_with_empty_lines_is_the_one_in_the_labels_file() ->
     )
 
     assert answer_digest(listed.full_text) == answer_digest(answer)
+
+
+@pytest.mark.parametrize(
+    ("args", "cure"),
+    [
+        ([], "run pytest with --upskill-judge"),
+        (["--upskill-judge", "j=judge@{}"], "its judge decided none, so name another by *"),
+    ],
+)
+def test_there_is_nothing_to_draw_where_no_judge_decided(
+    args: list[str],
+    cure: str,
+    write_skill: WriteSkill,
+    run_once: Run,
+    loopback: Loopback,
+    model: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_skill({**CASES[0], "expected": {"judge": KIND, "contains": "sea"}})
+    loopback.answer = lambda _: "The sea is kind."
+    options = [each.format(loopback.openai_url) for each in args]
+    run_once("--upskill-models", model, *options, "--upskill-json=report.json", "skills")
+
+    assert main(["judge", "draw", "report.json"]) != 0
+
+    expected = f"*report.json: no answer in it that a judge decided: {cure}"
+    assert any(fnmatch(line, expected) for line in capsys.readouterr().err.splitlines())

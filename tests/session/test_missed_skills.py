@@ -103,21 +103,21 @@ def test_a_folder_without_skills_says_what_is_looked_for(
 
 @pytest.mark.usefixtures("skill")
 @pytest.mark.parametrize(
-    ("argument", "meant"),
+    ("argument", "cure"),
     [
-        ("skills/billing/skills_meta.json", "skill_meta.json"),
-        ("skills/biling/skill_meta.json::budget", "billing"),
-        ("skils", "skills"),
-        ("elsewhere", None),
+        ("skills/billing/skills_meta.json", " (did you mean 'skill_meta.json'?)"),
+        ("skills/biling/skill_meta.json::budget", " (did you mean 'billing'?)"),
+        ("skils", " (did you mean 'skills'?)"),
+        ("haiku", ": write commas between models, as in --upskill-models haiku,sonnet"),
+        ("elsewhere", ""),
     ],
 )
 def test_an_argument_that_does_not_exist_is_an_error_with_what_was_meant(
-    argument: str, meant: str | None, run_once: Run
+    argument: str, cure: str, run_once: Run
 ) -> None:
     result = run_once(argument, "--upskill-models=offline")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    cure = f" (did you mean '{meant}'?)" if meant else ""
     assert f"ERROR: file or directory not found: {argument}{cure}" in result.errlines
 
 
