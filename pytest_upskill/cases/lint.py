@@ -14,21 +14,42 @@ from pytest_upskill.checks.text import Contains, NotContains, TextCheck, cut
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
-    found: list[Problem] = []
+    found = [Problem(where="gate", what=what) for what in _unmeasured_limits(skill)]
     first: dict[object, Case] = {}
     for case in skill.cases:
-        whats = [*filter(None, [case.unwritten]), *_question(case, skill), *_checks(case)]
+        whats = [*filter(None, [case.unwritten]), *_question(case, skill)]
+        if case.is_answered:
+            whats += _checks(case)
+            found += _echoes(case)
+        elif case.checks:
+            what = "its checks never run, as should_trigger is false"
+            found.append(_at(case, what, is_hint=True))
         other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
         if other is not case and case.input:  # what is one question would count as two
             whats.append(
                 f"asks the same as {other.id} in line {other.line}: give one case both checks, or "
                 "ask something else"
             )
-        found += (
-            Problem(line=case.line, column=case.column, where=case.id, what=what) for what in whats
-        )
-        found += _echoes(case)
+        found += (_at(case, what) for what in whats)
     return sorted(found)
+
+
+def _at(case: Case, what: str, *, is_hint: bool = False) -> Problem:
+    return Problem(line=case.line, column=case.column, where=case.id, what=what, is_hint=is_hint)
+
+
+def _unmeasured_limits(skill: Skill) -> Iterator[str]:
+    """Find limits of a gate about figures that no case measures."""
+    queries = any(case.trigger for case in skill.cases)
+    answers = any(case.is_answered for case in skill.cases)
+    for name, is_measured in (
+        ("min_recall", queries),
+        ("max_false_triggers", queries),
+        ("min_lift", answers),
+        ("min_mean_pass_rate", answers),
+    ):
+        if getattr(skill.gate, name) is not None and not is_measured:
+            yield f"{name} decides nothing: no case measures it"
 
 
 _UNWRITTEN = re.compile(

@@ -118,7 +118,7 @@ def test_what_changes_a_measurement_fails(run_once: Run, write_skill: WriteSkill
         case("todo", "TODO"),
         case("path", "questions.md"),
         case("choice", "Send it.", judge="The shipping skill should not be triggered."),
-        case("other", "Pay it.") | {"expected_skill": "none-such", "should_trigger": False},
+        {"id": "other", "input": "Pay.", "expected_skill": "none-such", "should_trigger": False},
         case("copy", "Copy it.") | {"context": {"files": {"a.md": f"# shipping\n\n{FACT}"}}},
         name="shipping",
         body=FACT,
@@ -130,6 +130,35 @@ def test_what_changes_a_measurement_fails(run_once: Run, write_skill: WriteSkill
     lines = [line for line in result.outlines if "skill_meta.json:" in line]
     for name in ("unwritten", "todo", "path", "choice", "other"):
         assert any(f": {name}: " in line for line in lines), name
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit"), [(True, "min_lift"), (False, "min_recall"), (False, "max_false_triggers")]
+)
+def test_a_limit_that_no_case_measures_is_named(
+    *, asked: bool, limit: str, run_once: Run, write_skill: WriteSkill
+) -> None:
+    query = {"id": "query", "input": "Send it.", "should_trigger": True}
+    folder = write_skill(query if asked else case("answer", "Pay it."))
+    meta = json.loads((folder / "skill_meta.json").read_text("utf-8"))
+    gate = {limit: 0.0}
+    (folder / "skill_meta.json").write_text(json.dumps({**meta, "gate": gate}), "utf-8")
+
+    result = run_once(*LINT)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*gate: {limit} decides nothing: no case measures it"])
+
+
+def test_checks_of_a_query_that_must_not_trigger_never_run(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(case("sing", "Sing of billing.") | {"should_trigger": False})
+
+    result = run_once(*LINT, "-W", "default")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*sing: its checks never run, as should_trigger is false"])
 
 
 def test_a_placeholder_of_init_is_red_and_the_other_cases_run(
