@@ -22,7 +22,7 @@ from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.models import Request
 from pytest_upskill.sandbox import confinement
 from pytest_upskill.sandbox.launcher import descendants
-from pytest_upskill.sandbox.limits import Usage
+from pytest_upskill.sandbox.limits import Usage, threads_of
 from pytest_upskill.sandbox.seccomp import build_denylist
 from pytest_upskill.sandbox.shell import HOME, PLACES, SCRATCH, WORK
 
@@ -228,11 +228,7 @@ def error_in(output: str) -> str:
 
 def _threads_below(process: int) -> int:
     """Count the threads of all descendants of a process: the kernel does not limit root's."""
-    threads = 0
-    for descendant in descendants(process):
-        with suppress(OSError):
-            threads += len(os.listdir(f"/proc/{descendant}/task"))  # noqa: PTH208  counts, needs no paths
-    return threads
+    return sum(len(threads_of(each)) for each in descendants(process))
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -141,9 +141,7 @@ class Completion:
     @property
     def tokens(self) -> int | None:
         """Tokens of prompt and answer together, None if either count is missing."""
-        if self.input_tokens is None or self.output_tokens is None:
-            return None
-        return self.input_tokens + self.output_tokens
+        return sum_if_known((self.input_tokens, self.output_tokens))
 
 
 def with_totals(completions: Sequence[Completion]) -> Completion:

@@ -111,9 +111,8 @@ def cure(
     unknown = "check its name, or the URL" if is_said else f"no model {model.name!r} at"
     later = "run again later, which requests only the rest"
     cures = {
-        401: f"{key} {endpoint.key_variable}",
+        **dict.fromkeys((401, 403), f"{key} {endpoint.key_variable}"),
         402: f"check the billing of the account that owns {endpoint.key_variable}",
-        403: f"{key} {endpoint.key_variable}",
         407: refused_by_proxy(endpoint),
         429: f"{later}, or lower --upskill-concurrency",
         **dict.fromkeys((500, 502, 503, 504, 529), later),

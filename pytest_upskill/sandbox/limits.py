@@ -177,7 +177,7 @@ def _unlinked(process: int) -> Iterator[tuple[_File, int]]:
 
     `_SENT` stands for open files on their way through a socket, where nobody sees them.
     """
-    for thread in _listed(f"/proc/{process}/task"):
+    for thread in threads_of(process):
         task = f"/proc/{process}/task/{thread}"
         # All threads have the same files, and those that have ended show none.
         if files := _listed(f"{task}/fd"):
@@ -218,6 +218,11 @@ def _mapped_files(process: int, maps: bytes) -> Iterator[tuple[_File, int]]:
 def _regular(status: os.stat_result) -> Iterator[tuple[_File, int]]:
     if stat.S_ISREG(status.st_mode):
         yield (status.st_dev, status.st_ino), status.st_blocks * 512
+
+
+def threads_of(process: int) -> list[str]:
+    """Return the numbers of the threads of a process, none once it has ended."""
+    return _listed(f"/proc/{process}/task")
 
 
 def _listed(folder: str) -> list[str]:
