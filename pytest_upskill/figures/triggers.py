@@ -145,9 +145,7 @@ def _counts(queries: Iterable[_Hits]) -> list[QueryCounts]:
 def _rate(queries: Sequence[_Hits]) -> Estimate | None:
     counts = _counts(queries)
     estimate, interval = query_rate(counts), query_interval(counts)
-    if estimate is None or interval is None:
-        return None
-    return Estimate(estimate, *interval)
+    return None if estimate is None or interval is None else Estimate(estimate, *interval)
 
 
 def _rate_if(queries: Sequence[_Hits], hit: bool) -> float | None:

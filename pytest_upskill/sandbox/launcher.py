@@ -114,7 +114,8 @@ def _confine(capabilities: int, writable: str, readable: Iterable[str]) -> None:
     """
     from pytest_upskill.sandbox.seccomp import build_allowlist
 
-    version = _landlock_version()
+    # The version of Landlock that the kernel supports.
+    version = _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
     _drop_capabilities(capabilities)
     _restrict_files(version, writable, readable)
     _filter_calls(build_allowlist(os.uname().machine, version))
@@ -153,20 +154,11 @@ def _filter_calls(program: bytes) -> None:
         raise OSError(ctypes.get_errno(), "cannot filter system calls")
 
 
-def _landlock_version() -> int:
-    """Return the version of Landlock that the kernel supports.
-
-    Raises:
-        OSError: The kernel does not support Landlock.
-    """
-    return _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
-
-
 def _restrict_files(version: int, writable: str, readable: Iterable[str]) -> None:
     """Hide all files except those under the given paths; deny TCP and signals if supported.
 
     Args:
-        version: The version from `_landlock_version`.
+        version: The version of Landlock.
         writable: The folder in which files, folders and links may be created.
         readable: Files and folders that may be read and executed.
 

@@ -175,7 +175,7 @@ def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
         look = replace(look, answers=engine.estimate(trials).recorded)
         ledger.write(look)
     if not task.is_new and not task.settings.description:
-        new, old = (estimate_tokens(task.version(each).text) for each in (text, task.text))
+        new, old = (estimate_tokens(task.version(each).text) for each in (text, task.skill.text))
         work.note(growth=new - old)
     ledger.write(_decide(work, results, look))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
@@ -187,7 +187,7 @@ def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
 def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
     checks = sorted(f"{case_digest(case)} {case.trigger}" for case in task.holdout)
     return VersionComparison(
-        old="" if task.is_new else _digest(task, task.text),
+        old="" if task.is_new else _digest(task, task.skill.text),
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),
         questions=tuple(sorted(map(acceptance.question_digest, task.holdout))),
@@ -199,7 +199,7 @@ def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
 
 def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]:
     """Return the trials of both versions, interleaved: each new one before its old one."""
-    settings, old = task.settings, text if task.is_new else task.text
+    settings, old = task.settings, text if task.is_new else task.skill.text
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if settings.description:
         arms = "trigger", "trigger"

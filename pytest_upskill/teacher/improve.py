@@ -172,7 +172,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     Raises:
         NotShown: There is nothing to prove.
     """
-    engine, old, folder = work.engine, "" if task.is_new else task.text, task.skill.folder
+    engine, old, folder = work.engine, "" if task.is_new else task.skill.text, task.skill.folder
     work.old = old
     if task.proposes:
         task = _with_proposed_cases(work, task)

@@ -36,7 +36,7 @@ def plan_lines(engine: Engine, task: Task, chosen: str = "") -> Iterator[str]:
     """
     if task.train or task.holdout:
         yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
-    look = look_of(engine, task, chosen or task.text) if task.settings.steps else None
+    look = look_of(engine, task, chosen or task.skill.text) if task.settings.steps else None
     answers, recorded, at_most, likely, unpriced = 0, 0, 0.0, 0.0, False
     for purpose, trials, times in _parts(engine, task, look):
         estimate = engine.estimate(trials)
@@ -89,7 +89,7 @@ def _parts(engine: Engine, task: Task, look: KeptLook | None) -> Iterator[Part]:
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
     if look:
         bare, question = bare_trials(engine, task), asked(len(task.longest) + _LONGEST_EXAMPLES)
-        now, new = (train_trials(engine, task, text) for text in (task.text, task.longest))
+        now, new = (train_trials(engine, task, text) for text in (task.skill.text, task.longest))
         yield "each question once without the skill, for the page", bare, 1
         yield f"versions of {teacher}", question, settings.steps
         yield "the skill as it is, on train cases", now, 1

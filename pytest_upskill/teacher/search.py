@@ -133,7 +133,7 @@ def search(engine: Engine, task: Task) -> tuple[Candidate, Candidate, Sequence[M
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    settings, current = task.settings, _measure(engine, task, task.text, 0)
+    settings, current = task.settings, _measure(engine, task, task.skill.text, 0)
     engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
     for step in range(1, settings.steps + 1):
@@ -183,7 +183,7 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     new = versions.new_version(best.text, reply, of_description=description)
     if any(each.text == new for each in pool):
         raise Refused("the reply reproduces an earlier version")
-    versions.check_candidate(new, task.text, cases, known=known, description=description)
+    versions.check_candidate(new, task.skill.text, cases, known=known, description=description)
     return new
 
 

@@ -171,9 +171,7 @@ def redact(text: str) -> tuple[str, Counter[str]]:
     """Return a text without secrets, and how many of each kind were removed."""
     removed = Counter[str]()
     for kind, pattern in _KINDS.items():
-        text, times = pattern.subn(f"[{kind} removed]", text)
-        if times:
-            removed[kind] += times
+        text, removed[kind] = pattern.subn(f"[{kind} removed]", text)
     return text, removed
 
 

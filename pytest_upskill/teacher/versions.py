@@ -101,29 +101,24 @@ class Task:
     """Whether there are too few cases, and the teacher proposes some first."""
 
     @property
-    def text(self) -> str:
-        """The ``SKILL.md`` as it is."""
-        return self.skill.text
-
-    @property
     def longest(self) -> str:
         """A text as long as any version may be, to bound its price."""
-        size = BYTES_PER_TOKEN * token_limit(self.text)
-        return f"{self.text}\n{'x' * (size - len(self.text.encode()))}"
+        size = BYTES_PER_TOKEN * token_limit(self.skill.text)
+        return f"{self.skill.text}\n{'x' * (size - len(self.skill.text.encode()))}"
 
     @property
     def subject(self) -> str:
         """What cases are to be about; nothing of a draft."""
         if self.is_new:
             return self.settings.task
-        front = marked("skill", front_of(self.text)[:_LONGEST_FRONT])
+        front = marked("skill", front_of(self.skill.text)[:_LONGEST_FRONT])
         task = self.settings.task
         return f"{task}\n\nThe skill so far:\n\n{front}" if task else front
 
     @property
     def sources(self) -> Sequence[Source]:
         """The sources of cases: by default the task, or the skill that exists."""
-        own = ("task", self.settings.task) if self.is_new else ("SKILL.md", self.text)
+        own = ("task", self.settings.task) if self.is_new else ("SKILL.md", self.skill.text)
         return self.settings.sources or [source_of(*own)]
 
     def version(self, text: str) -> Skill:
