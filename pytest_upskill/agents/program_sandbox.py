@@ -175,9 +175,7 @@ class ProgramSandbox:
         return [*confinement.mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]
 
     def _environment(self) -> dict[str, str]:
-        system = ("/usr/local/bin", "/usr/bin", "/bin")
-        tools = (tool.parent for tool in confinement.tools())
-        path = (self._program.parent, *system, confinement.PYTHON.parent, *tools)
+        path = (self._program.parent, *confinement.search_path(confinement.tools()))
         return {
             "PATH": ":".join(map(str, path)),
             "HOME": PLACES[HOME],

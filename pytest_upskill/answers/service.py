@@ -125,7 +125,7 @@ class Service:
 
     def run_results(self, key: TrialKey) -> list[Future[Answer]]:
         """Return a future for each run of a trial."""
-        return [self._prefetcher.future((key, run)) for run in range(self._trials[key].runs)]
+        return [self._prefetcher.futures[key, run] for run in range(self._trials[key].runs)]
 
     def runs_to_judge(self) -> list[Future[Answer]]:
         """Return the futures of the runs whose answers a judge decides."""
@@ -230,10 +230,11 @@ class Prefetcher(Generic[K, T]):
     def __post_init__(self, lanes: Iterable[Iterable[K]], known: Iterable[tuple[K, T]]) -> None:
         self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
         self._queue_of = {key: queue for queue in self._queues for key in queue}
-        self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
+        self.futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
+        """The future of each key; prioritize a key before waiting for its future."""
         for key, value in known:
-            self._futures[key] = Future()
-            self._futures[key].set_result(value)
+            self.futures[key] = Future()
+            self.futures[key].set_result(value)
         self._fetched_again: set[K] = set()
         self._close_error: Exception | None = None
         self._prioritized: set[K] = set()
@@ -252,10 +253,6 @@ class Prefetcher(Generic[K, T]):
         queue = self._queue_of.get(key)
         if queue is not None and (self.lookahead is not None or key in queue):
             self._call_on_loop(self._prioritize, key)
-
-    def future(self, key: K) -> Future[T]:
-        """Return the future of ``key``; prioritize it before waiting for it."""
-        return self._futures[key]
 
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel running fetches, drop queued keys, and close; wait at most ``timeout`` seconds."""
@@ -276,7 +273,7 @@ class Prefetcher(Generic[K, T]):
         except Exception as error:  # noqa: BLE001  of what is closed; raised by stop()
             self._close_error = error
         finally:
-            for future in self._futures.values():
+            for future in self.futures.values():
                 future.cancel()
             self._loop.close()
 
@@ -304,7 +301,7 @@ class Prefetcher(Generic[K, T]):
                 continue
             del queue[key]
             self._started += 1
-            future = self._futures[key]
+            future = self.futures[key]
             try:
                 value = await self.fetch(key)
             except BaseException as error:

@@ -177,6 +177,12 @@ def tools() -> tuple[Path, ...]:
     return tuple(path for path in found if not any(map(path.is_relative_to, SYSTEM)))
 
 
+def search_path(found: Iterable[Path]) -> tuple[Path, ...]:
+    """Return where programs are looked for: the system, Python, and the folders of ``found``."""
+    system = map(Path, ("/usr/local/bin", "/usr/bin", "/bin"))
+    return (*system, PYTHON.parent, *(tool.parent for tool in found))
+
+
 @contextlib.contextmanager
 def open_filter(build: Callable[[str], bytes]) -> Iterator[tuple[int, ...]]:
     """Yield the file descriptor of a system call filter, or none on an unknown architecture.

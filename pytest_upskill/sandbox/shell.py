@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS, tools
+from pytest_upskill.sandbox.confinement import PYTHON_FOLDERS, search_path, tools
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace
 
@@ -74,10 +74,7 @@ class Shell:
             ["/bin/sh", "-c", _ENTER + script, "sh", *folders, *arguments],
             self.home,
             readable=(*PYTHON_FOLDERS, *self._pytest, *found),
-            path=(
-                *map(Path, ("/usr/local/bin", "/usr/bin", "/bin")),
-                *(PYTHON.parent, *(tool.parent for tool in found)),
-            ),
+            path=search_path(found),
             limits=limits,
             places=PLACES,
         )

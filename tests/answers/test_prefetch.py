@@ -66,7 +66,7 @@ class Source:
 def value(fetcher: Prefetcher[int, int], key: int) -> int:
     """Wait for the value of a key."""
     fetcher.prioritize(key)
-    return fetcher.future(key).result(PATIENCE_S)
+    return fetcher.futures[key].result(PATIENCE_S)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_stopping_twice_does_no_harm(source: Source) -> None:
     fetcher.stop(PATIENCE_S)
     fetcher.stop(PATIENCE_S)
 
-    assert fetcher.future(0).cancelled()
+    assert fetcher.futures[0].cancelled()
 
 
 def test_values_that_came_before_the_stop_stay(source: Source) -> None:
@@ -248,7 +248,7 @@ def test_what_closing_raises_is_raised_by_stopping(source: Source) -> None:
     with pytest.raises(LookupError, match="it stays"):
         fetcher.stop(PATIENCE_S)
 
-    assert fetcher.future(0).cancelled()
+    assert fetcher.futures[0].cancelled()
 
 
 def test_nothing_to_fetch_is_no_error(source: Source) -> None:
