@@ -41,6 +41,8 @@ _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "generateContent": read_generated,
 }
 
+Script = Callable[[httpx2.Request], httpx2.Response]
+
 Receive = Callable[[httpx2.Response], Awaitable[bytes]]
 """Reads a reply of status 200 while it arrives."""
 
@@ -58,7 +60,7 @@ class Upstream:
     """Seconds until the reply must begin, and between its parts."""
     retries: Retries
     """Sends requests to the host."""
-    script: Callable[[httpx2.Request], httpx2.Response] | None = None
+    script: Script | None = None
     """Replies in place of the host; None for the host."""
 
     def __post_init__(self) -> None:
