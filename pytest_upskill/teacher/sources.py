@@ -171,7 +171,9 @@ def redact(text: str) -> tuple[str, Counter[str]]:
     """Return a text without secrets, and how many of each kind were removed."""
     removed = Counter[str]()
     for kind, pattern in _KINDS.items():
-        text, removed[kind] = pattern.subn(f"[{kind} removed]", text)
+        text, times = pattern.subn(f"[{kind} removed]", text)
+        if times:
+            removed[kind] += times
     return text, removed
 
 
