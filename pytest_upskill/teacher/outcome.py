@@ -244,7 +244,8 @@ def _last_lines(work: Work) -> Iterator[str]:
     if failing := work.failing:
         yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:
-        yield f"dropped or left out: {counted(len(outcome.dropped), 'case')}, reasons on the page"
+        dropped = counted(len(outcome.dropped), "proposal")
+        yield f"dropped or left out: {dropped}, reasons on the page"
     yield _cost(outcome)
     yield f"next: {outcome.next_step or _next_step(outcome, work.engine.typed)}"
 
@@ -267,6 +268,8 @@ def _next_step(outcome: CommandOutcome, typed: str) -> str:
         return "the draft is beside the page; give more sources, or ask for something else"
     if outcome.look is not None:
         return f"comment on the answers in {COMMENTS} beside the page, then run this again"
+    if outcome.command == "cases":
+        return "see the reasons on the page; another teacher (-m MODEL) may write better ones"
     return "see the reasons on the page; 'pytest-upskill cases' proposes more cases"
 
 
