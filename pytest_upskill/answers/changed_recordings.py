@@ -1,7 +1,8 @@
 """Recordings and baselines that a branch changed, on which its results then rest."""
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,20 +16,17 @@ _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TA
 _DEFAULT_BRANCHES = ("HEAD", "main", "master")
 
 
-def merge_targets(environ: Mapping[str, str]) -> list[str]:
+def merge_targets() -> list[str]:
     """Return the branch that a CI system wants to merge a pull request into; nothing elsewhere."""
-    return [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
+    return [f"origin/{branch}" for branch in map(os.environ.get, _TARGETS) if branch]
 
 
-def changed_files(
-    kind: str, folder: Path, environ: Mapping[str, str], refs: Sequence[str | None]
-) -> list[str]:
+def changed_files(kind: str, folder: Path, refs: Sequence[str | None]) -> list[str]:
     """Return a line that says so if files of a folder differ from where the branch began.
 
     Args:
         kind: What the files are, in words.
         folder: The folder.
-        environ: Where CI systems name the target of a pull request.
         refs: Git refs from which the branch may have been created, the likeliest first; None is
             skipped.
 
@@ -44,7 +42,7 @@ def changed_files(
             # Without a remote there is no branch to compare with, only uncommitted changes.
             defaults = ["HEAD"]
     problem = ""
-    for ref in (*filter(None, refs), *merge_targets(environ), *defaults):
+    for ref in (*filter(None, refs), *merge_targets(), *defaults):
         try:
             commit = git.merge_base(folder, ref)
             if not git.is_changed(commit, folder):

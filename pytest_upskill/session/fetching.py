@@ -61,7 +61,7 @@ def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
     # CI replays what a merge would give, where other skills may have other descriptions.
-    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in merge_targets(os.environ)]
+    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in merge_targets()]
     return " && ".join([*merges, command if replaced else f"{command} --upskill-cache auto"])
 
 

@@ -47,10 +47,9 @@ class Files:
         # Who records answers and compares nothing need not be told that they are new.
         is_told = any(refs) and self._config.stash[RESOURCES].cache.is_read
         if settings.cache_mode == "replay" or is_told:
-            self._recordings = changed_files("recordings", settings.cache_dir, os.environ, refs)
+            self._recordings = changed_files("recordings", settings.cache_dir, refs)
         if settings.compare == "baseline" or any(refs):
-            folder = settings.baselines_dir
-            self._baselines = changed_files("baselines", folder, os.environ, refs)
+            self._baselines = changed_files("baselines", settings.baselines_dir, refs)
 
     def write(self, report: Report, exitstatus: int) -> bool:
         """Write the reports, and return whether all could be written.
