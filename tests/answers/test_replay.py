@@ -179,9 +179,9 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
 
     result = run_once(*recorded, "-q", *(f"--upskill-{name}=r.{name}" for name in ("md", "html")))
 
-    said = "recordings changed since origin/main (2 edited or deleted), on which"
+    said = "recordings changed since origin/main (2 edited or deleted)"
     result.stdout.fnmatch_lines(
-        [f"{said} *: review them like code (git diff --stat ??????? -- recordings)"]
+        [f"{said}: review them like code (git diff --stat ??????? -- recordings)"]
     )
     for name in ("md", "html"):
         assert said in pytester.path.joinpath(f"r.{name}").read_text("utf-8")
@@ -197,7 +197,7 @@ def test_a_run_that_could_request_names_the_changed_recordings_that_it_used(
     replayed = run_once(*live)
     requested = run_once(*live, "--upskill-cache=refresh")
 
-    replayed.stdout.fnmatch_lines(["recordings changed since origin/main (2 edited or deleted), *"])
+    replayed.stdout.fnmatch_lines(["recordings changed since origin/main (2 edited or deleted): *"])
     requested.stdout.no_fnmatch_line("recordings changed *")
 
 
@@ -210,7 +210,7 @@ def test_recordings_that_are_only_new_are_named_by_a_command_that_lists_them(
     result = run_once(*recorded)
 
     result.stdout.fnmatch_lines(
-        ["recordings changed * (all of them new), *(git status --short recordings)"]
+        ["recordings changed * (all of them new): *(git status --short recordings)"]
     )
 
 
@@ -254,7 +254,7 @@ def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
     result = run_once(*recorded)
 
     result.stdout.fnmatch_lines(
-        ["recordings changed since origin/release (1 edited or deleted), *"]
+        ["recordings changed since origin/release (1 edited or deleted): *"]
     )
 
 
