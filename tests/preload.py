@@ -20,8 +20,14 @@ from tests.installed import read_installed_once
 
 _CONFTEST = """\
 import anthropic.resources.messages, openai.resources.chat.completions
-import genai_prices, httpcore2, xdist.dsession, xdist.remote
+import anyio._backends._asyncio, genai_prices.data, genai_prices.decompose
+import genai_prices.validation, httpcore2, hypothesis
+import xdist.dsession, xdist.remote
+import pytest_upskill.checks.compile, pytest_upskill.commands.main
+import pytest_upskill.grading.labels
 import pytest_upskill.models.anthropic, pytest_upskill.models.openai
+import pytest_upskill.report.files.html, pytest_upskill.report.files.json
+import pytest_upskill.report.files.markdown
 import pytest_upskill.session.xdist, pytest_upskill.session.items
 import pytest_upskill.session.start
 pytest_upskill.session.outgoing._records()

@@ -21,7 +21,7 @@ def neither(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["pytest", "--upskill-models", "offline", "-n", "2", "--upskill-html", "r.html"],
+        ["pytest", "--upskill-models", "offline", "-n", "1", "--upskill-html", "r.html"],
         ["pytest_upskill", "eval", "yaml-parsing", "-m", "offline"],
         ["pytest_upskill", "list"],
     ],
