@@ -72,7 +72,7 @@ class Proxy:
         self.exchanges = Exchanges(
             task=self.request.task,
             skill_tool=self.cli.skill_tool,
-            redact=self.upstream.redact,
+            redact=self.upstream.endpoint.redactor.redact,
             limits=self.limits,
         )
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()

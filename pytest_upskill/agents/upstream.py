@@ -106,16 +106,12 @@ class Upstream:
             ProviderError: The reply is an error, or malformed.
         """
         try:
-            body = self.redact(read_reply(reply, self.wire))
+            body = self.endpoint.redactor.redact_json(read_reply(reply, self.wire))
             return call.completion({"model": body.get("modelVersion"), **body}, _READERS[self.wire])
         except ProviderError as error:
             # The agent has the beginning of the reply.
             error.retryable = False
             raise
-
-    def redact(self, value: Any) -> Any:
-        """Return a JSON value without the keys that the host may have sent back."""
-        return self.endpoint.redactor.redact_json(value)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -139,13 +135,15 @@ class Upstream:
         except NOT_SENT as error:
             raise call.connection_error(error) from None
         except httpx2.HTTPError as error:
-            reason = self.endpoint.redact(str(error) or type(error).__name__)
+            reason = self.endpoint.redactor.redact(str(error) or type(error).__name__)
             problem = f"no complete reply from {self.endpoint.host} ({reason})"
             raise ProviderError(f"{call.model.label}: {problem}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             defect = f"{call.model.label}: malformed reply ({type(error).__name__})"
             raise ProviderError(defect, status=HTTPStatus.OK) from None
-        raise call.http_error(response.status_code, self.redact(error_body), call.headers(response))
+        # A host may send the key back.
+        redacted = self.endpoint.redactor.redact_json(error_body)
+        raise call.http_error(response.status_code, redacted, call.headers(response))
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and the agent's version and allowed betas."""

@@ -202,7 +202,7 @@ class Call:
         except (AttributeError, LookupError, TypeError):
             raise self._unusable_error(body) from None
         # Redacted again, as joining the parts of a text may have completed a key.
-        redact, served = self.endpoint.redact, body.get("model")
+        redact, served = self.endpoint.redactor.redact, body.get("model")
         calls = (replace(call, name=redact(clean(call.name))) for call in completion.tool_calls)
         return replace(
             completion,
@@ -251,7 +251,7 @@ class Call:
             message = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(message, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  raised by an SDK: the run is missing data
-            text = errors.error_message(self.endpoint.redact(str(error)))
+            text = errors.error_message(self.endpoint.redactor.redact(str(error)))
             message = f"{type(error).__name__}: {text}"
             if not self.endpoint.client:
                 raise self._error(message) from None
@@ -261,7 +261,7 @@ class Call:
 
     def headers(self, response: httpx2.Response) -> Mapping[str, str]:
         """Return the redacted headers of a response, with names in lower case."""
-        redact = self.endpoint.redact
+        redact = self.endpoint.redactor.redact
         return {name.lower(): redact(value) for name, value in response.headers.items()}
 
     def http_error(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
@@ -350,7 +350,7 @@ class Call:
         return ProviderError(f"{self.model.label}: {self._clean(message)}", **details)
 
     def _clean(self, message: str) -> str:
-        return self.endpoint.redact(errors.one_line(message))
+        return self.endpoint.redactor.redact(errors.one_line(message))
 
 
 def _read_lines(response: httpx2.Response) -> object:

@@ -60,7 +60,7 @@ def make_client(endpoint: Endpoint) -> Client:
 
                 return OfflineClient()
     except Exception as error:  # noqa: BLE001  raised by an SDK: its traceback would show the key
-        message = " ".join(without_userinfo(endpoint.redact(str(error))).split())
+        message = " ".join(without_userinfo(endpoint.redactor.redact(str(error))).split())
         reason = f"{type(error).__name__}: {message}"
         raise ProviderError(
             f"cannot create a client for {endpoint.host} ({reason}): check the environment "

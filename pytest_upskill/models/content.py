@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_upskill.models.completion import MAX_TOKENS_COUNTED, StopReason, ToolCall, clean
+from pytest_upskill.project.redaction import map_texts
 
 _ENDED = ("stop", "end_turn", "stop_sequence", "completed")
 _CUT = (
@@ -57,13 +58,7 @@ def stop_reason(word: object) -> StopReason:
 
 def clean_json(value: Any) -> Any:
     """Return a JSON value without lone surrogates in its texts and keys."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): clean_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [clean_json(item) for item in value]
-    return value
+    return map_texts(value, clean)
 
 
 _TEXT = frozenset({"text", "output_text"})

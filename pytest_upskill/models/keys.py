@@ -68,10 +68,6 @@ class Endpoint:
         """``host:port``, for messages."""
         return urlsplit(self.url).netloc
 
-    def redact(self, text: str) -> str:
-        """Return a text without any known key."""
-        return self.redactor.redact(text)
-
 
 def endpoints(
     models: Iterable[Model], environ: Mapping[str, str], redactor: Redactor | None = None

@@ -32,7 +32,7 @@ def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
     except Exception:  # noqa: BLE001  a failing host is reported by the first request to it
         return {}
     return {
-        name: endpoint.redact(clean(text))[:_MAX_CHARS]
+        name: endpoint.redactor.redact(clean(text))[:_MAX_CHARS]
         for name in names
         if (text := _describe(entries, name))
     }

@@ -4,7 +4,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -50,11 +50,18 @@ class Redactor:
 
     def redact_json(self, value: Any) -> Any:
         """Return a JSON value with every secret in its texts and keys replaced by `HIDDEN`."""
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {self.redact_json(key): self.redact_json(part) for key, part in value.items()}
-        return [self.redact_json(part) for part in value] if isinstance(value, list) else value
+        return map_texts(value, self.redact)
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each of its texts and keys changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(key)): map_texts(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [map_texts(part, change) for part in value]
+    return value
 
 
 def basic(userinfo: str) -> str:
