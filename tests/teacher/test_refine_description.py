@@ -9,9 +9,10 @@ import pytest
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.report.history.runs import read_history
 from pytest_upskill.teacher.acceptance import is_held_out
+from tests.conftest import recordings
 from tests.loopback import Received, Reply
 from tests.teaching import SKILL, Depot
-from tests.trials.choosing import took
+from tests.trials.choosing import calling, took
 
 QUERIES = [f"Which code has gate {number} of Quarn?" for number in range(24)]
 OTHERS = [f"How do I paint gate {number} of Quarn?" for number in range(24)]
@@ -75,6 +76,24 @@ def test_a_description_that_changes_nothing_is_not_accepted(choosing: Depot) -> 
     assert choosing.refine("--description", "--apply", "--steps=2") == 1
 
     assert choosing.text == VAGUE
+
+
+def test_pruning_leaves_every_step_of_a_choice_to_the_session(choosing: Depot) -> None:
+    answer = choosing.loopback.answer
+
+    def looks_around_first(received: Received) -> Reply | str:
+        first = received.body["messages"][-1]["role"] == "user"
+        if first and "of Quarn?" in received.user and received.body["model"] == "student":
+            return calling("ls", {})
+        return answer(received) if first else "I would do it."
+
+    choosing.loopback.answer = looks_around_first
+    assert choosing.refine("--description", "--steps=1") == 1
+
+    (names,) = (choosing.folder / ".upskill" / "drafts").glob("*/answers.txt")
+    later = [file for file in recordings() if '"turns"' in file.read_text("utf-8")]
+    assert later
+    assert {f"{file.parent.name}{file.stem}" for file in later} <= set(names.read_text().split())
 
 
 def test_cases_without_a_query_are_one_line_with_the_cure(
