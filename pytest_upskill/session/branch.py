@@ -39,7 +39,6 @@ class Branch:
         self._config = config
         self.ref = ref
         self._project = project_of(config)
-
         self._is_changed = cache(self._ask_whether_changed)
         self._is_catalogue_changed = cache(self._ask_whether_catalogue_changed)
 

@@ -2,7 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -128,33 +129,32 @@ class Selection:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Deselect the trials of unchanged skills; other items run whatever has changed.
 
-        What is left of the branch's trials is noted, before an option or a hook takes some away.
+        Then the trials on which the branch has an effect are noted, before an option or a hook
+        takes some of them away.
 
         Raises:
             pytest.UsageError: git failed.
         """
-        if self.branch is None:
-            return
-        trials = [item for item in items if isinstance(item, TrialItem)]
         try:
-            affected = {item for item in trials if self.branch.affects(item.trial, item.path)}
             if self._since is not None:
-                self._deselect_unchanged(items, trials, self._since)
+                self._deselect_unchanged(items, self._since)
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
-        self._expected = {
-            (*item.cell, item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
-            for item in affected.intersection(items)
-            if not (item.why_skipped or item.why_not_runnable)
-        }
+        with suppress(GitError):  # of which collection tells
+            self._expected = {
+                (*item.cell, item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
+                for item in items
+                if isinstance(item, TrialItem)
+                and not (item.why_skipped or item.why_not_runnable)
+                and (self.branch is not None and self.branch.affects(item.trial, item.path))
+            }
 
-    def _deselect_unchanged(
-        self, items: list[pytest.Item], trials: Sequence[TrialItem], branch: Branch
-    ) -> None:
+    def _deselect_unchanged(self, items: list[pytest.Item], branch: Branch) -> None:
         unchanged = {
             item
-            for item in trials
-            if item.trial.skill.name not in branch.rerecorded
+            for item in items
+            if isinstance(item, TrialItem)
+            and item.trial.skill.name not in branch.rerecorded
             and not branch.affects(item.trial, item.path)
         }
         if unchanged:
