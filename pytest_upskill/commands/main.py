@@ -82,6 +82,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--version", action="version", version=f"{command.PROGRAM} {version('pytest-upskill')}"
     )
+    named = own[:1]
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (add, text) in COMMANDS.items():
         chosen = commands.add_parser(
@@ -90,7 +91,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             description=f"{text[0].upper()}{text[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if name in own[:1]:  # the others need not be imported
+        if name in named:  # the others need not be imported
             resolve_name(f"{__package__}.{add}")(chosen)
             parser, own = chosen, own[1:]
     options = parser.parse_args(own)

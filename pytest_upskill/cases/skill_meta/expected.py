@@ -59,13 +59,15 @@ def keys_of(model: type[Entry]) -> Mapping[str, tuple[str, Makes]]:
     """Return the keys of an object of checks, with the field of each and its mark.
 
     Raises:
-        TypeError: A field has no mark, so that its key would check nothing.
+        TypeError: A field has no mark, so that its key would check nothing, or allows null.
     """
     keys = {}
     for name, field in model.model_fields.items():
         mark = next((mark for mark in field.metadata if isinstance(mark, Makes)), None)
         if mark is None:
             raise TypeError(f"{model.__name__}.{name}: mark it with Makes")
+        if type(None) in get_args(field.annotation):
+            raise TypeError(f"{model.__name__}.{name}: Field(default=None) without '| None'")
         keys[field.alias or name] = name, mark
     return keys
 
@@ -319,10 +321,11 @@ class Expected(TextChecks):
     )
 
     compile: Annotated[
-        CompileEntry | None,
+        CompileEntry,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
         Makes(Compile, lambda entry: [entry.check()]),
-    ] = None
+        Field(default=None),
+    ]
     """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[RunEntry, Makes(Run, lambda entry: [entry.check()]), Field(default=None)]
     """Test code that the answer's code must pass; both run in a sandbox."""
@@ -374,9 +377,10 @@ class Expected(TextChecks):
     ] = Field(default_factory=list)
     """Calls of an agent of which the first ones should be in this order."""
     triggered: Annotated[
-        Literal[True] | None,
-        Makes(Check, lambda true: [ProcessCheck(name="triggered")] if true else []),
-    ] = None
+        Literal[True],
+        Makes(Check, lambda _true: [ProcessCheck(name="triggered")]),
+        Field(default=None),
+    ]
     """Whether the agent chose the skill; reported, never part of a pass rate."""
     read_file: Annotated[values.FileNames, _process("read_file")] = Field(default_factory=list)
     """Files of the skill that the agent should read; reported, never part of a pass rate."""
