@@ -247,7 +247,7 @@ def _cure(folder: Path) -> str:
         return f": rename {misspelled.name} to SKILL.md"
     if (folder.parent / "SKILL.md").exists():
         return ": move it one folder up, where the SKILL.md is"
-    return " (a skill is a folder with a SKILL.md)"
+    return ": move it beside the SKILL.md of its skill"
 
 
 def _left_out(skills: Iterable[SkillFolder]) -> Iterator[Problem]:

@@ -73,7 +73,7 @@ def test_cases_without_a_skill_are_refused(folder: Path) -> None:
     (folder / "SKILL.md").unlink()
 
     assert refusal(folder) == [
-        "skills/csv: no SKILL.md beside skill_meta.json (a skill is a folder with a SKILL.md)"
+        "skills/csv: no SKILL.md beside skill_meta.json: move it beside the SKILL.md of its skill"
     ]
 
 

@@ -183,11 +183,11 @@ def _not_by_code(assertion: Mapping[str, Any], kind: str) -> make.Checks:
         return [Judge(statement=f"The {name} skill is {'not ' * ('not' in words)}activated.")]
     if words & _OF_CHOICE:
         raise left_out(f"{kind}: {UNCLEAR}")
+    if kind not in _KINDS and (hint := misspelled(kind, _KINDS)):
+        raise Flaw(f"unknown type {shown(kind)}{hint}")
     text = _text_of(assertion, *_PROSE_KEYS, *(["value"] if words & _JUDGED else []))
     if text and not any(map(_OF_AGENTS.fullmatch, words)):
         return stated(text)
-    if kind not in _KINDS and (hint := misspelled(kind, _KINDS)):
-        raise Flaw(f"unknown type {shown(kind)}{hint}")
     raise left_out(f"{kind}: {make.UNDECIDED}")
 
 

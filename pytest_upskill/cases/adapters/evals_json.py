@@ -49,6 +49,9 @@ _LISTS = re.compile(
 """Keys of lists of cases; any other list counts if each entry has a question."""
 
 
+IS_OURS = f"only {CASE_FILE} can have it: give the file that name, beside the SKILL.md"
+"""What is wrong with a file in our own format under another name."""
+
 SKILL_AT_TOP: Keys = {_SKILL: keys.SKILL}
 """How the skill of a whole file is named."""
 
@@ -135,12 +138,16 @@ def _context(value: object) -> Draft:
 def _answer(value: object) -> Draft:
     """Read assertions, or a text: the answer in words, or a word such as ``no-use``."""
     if isinstance(value, dict) and (own := sorted(_OF_SKILL_META.intersection(value))):
-        raise Flaw(f"{own[0]!r} is a check of {CASE_FILE}: give the file that name")
+        raise Flaw(f"{own[0]!r}: {IS_OURS}")
     if not isinstance(value, str):
         return ASSERTIONS.read(value)
     if _CHOSEN.fullmatch(normalize(value)):
         return Draft(choice=keys.expected_choice(value))
     return Draft(reference=tuple(stated(value, FITS)))
+
+
+def _min_pass_rate(_value: object) -> Draft:
+    raise Flaw(IS_OURS)
 
 
 _OF_SKILL_META = frozenset(
@@ -242,6 +249,7 @@ EVALS_JSON = Adapter(
         "workspace|fixture|fixtures": keys.WORKSPACE,
         "setup": keys.SETUP,
         "max_turns": keys.MAX_TURNS,
+        "min_pass_rate": Reader(f"a mistake: only {CASE_FILE} has it", _min_pass_rate),
         "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
         "expected_script": keys.RAN_SCRIPT,
         "expected_references": keys.OPENED_FILES,

@@ -5,14 +5,21 @@ The same answer hides a file from models and agents; see `hidden_files.py`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_upskill.cases.adapters import other_tools, plugin_eval, promptfoo
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, read_keys, unknown
 from pytest_upskill.cases.adapters.draft import Note, Weight
-from pytest_upskill.cases.adapters.evals_json import EVALS_JSON, PROMPTS_CSV, SKILL_AT_TOP, TRIGGERS
+from pytest_upskill.cases.adapters.evals_json import (
+    EVALS_JSON,
+    IS_OURS,
+    PROMPTS_CSV,
+    SKILL_AT_TOP,
+    TRIGGERS,
+)
+from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 from pytest_upskill.cases.source.formats import PARSERS
 
@@ -34,6 +41,9 @@ _COMPARED = re.compile("answer|expect|golden|ground_truth|ideal|oracle|reference
 
 _OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
 """Keys of the skill's own files."""
+
+_LIMITS = frozenset({"min_pass_rate", *(limit.name for limit in fields(GateRule))})
+"""Keys of a gate, and of defaults, that no other tool has."""
 
 _EXPECTATION = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
@@ -81,11 +91,19 @@ class Reading:
     def flaws(self, *entries: Entry) -> list[Problem]:
         """Return the flaws of the document in some cases; those in none if none is given."""
         cases = [each.path for each in entries or self.entries]
-        return [
+        own = [] if entries else self._of_own_format()
+        return [*own] + [
             problem
             for path, problem in self.document.flaws
             if any(path[: len(case)] == case for case in cases) == bool(entries)
         ]
+
+    def _of_own_format(self) -> Iterator[Problem]:
+        """Yield limits at the top of the file, which would decide nothing."""
+        value = self.document.value
+        for key in ("gate", "defaults") if isinstance(value, dict) else ():
+            if isinstance(value.get(key), dict) and not _LIMITS.isdisjoint(value[key]):
+                yield self.document.problem((key,), IS_OURS, key=True)
 
     def mistakes(self, entry: Entry) -> list[Problem]:
         """Return the mistakes in a case, with their places."""

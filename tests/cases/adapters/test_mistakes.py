@@ -30,6 +30,8 @@ def load(folder: Path, name: str, text: str) -> Skill:
     return skill
 
 
+CASE = {"input": QUESTION, "expected": {"contains": "a"}}
+
 FILES = [
     ("evals/promptfoo.yaml", f"tests: [{{vars: {{prompt: '{QUESTION}'}}, assert: [7]}}]",
      "must be an object, got 7"),
@@ -58,7 +60,15 @@ FILES = [
     ("csv.eval.yaml", f"skills: [.]\ntasks: [{{prompt: '{QUESTION}', activates: {{a: b}}}}]\n",
      "activates: must be true, false or the name of a skill"),
     ("cases.json", json.dumps({"cases": [{"input": QUESTION, "expected": {"compile": "c"}}]}),
-     "expected: 'compile' is a check of skill_meta.json: give the file that name"),
+     "expected: 'compile': only skill_meta.json can have it: give the file that name, beside"),
+    ("cases.json", json.dumps({"cases": [{"input": QUESTION, "expected": {"contians": "a"}}]}),
+     "expected: unknown type \"contians\" (did you mean 'contains'?)"),
+    ("evals/evals.json", json.dumps({"gate": {"min_lift": 0.9}, "cases": [CASE]}),
+     "gate: only skill_meta.json can have it: give the file that name, beside the SKILL.md"),
+    ("cases.json", json.dumps({"defaults": {"min_pass_rate": 0.9}, "cases": [CASE]}),
+     "defaults: only skill_meta.json can have it: give the file that name"),
+    ("cases.json", json.dumps({"cases": [CASE | {"min_pass_rate": 0.9}]}),
+     "min_pass_rate: only skill_meta.json can have it: give the file that name"),
     ("evals/trigger-routing.json", json.dumps([{"query": QUESTION, "should_trigger": {"a": 1}}]),
      "should_trigger: must be true, false or the name of a skill"),
 ]  # fmt: skip
