@@ -6,7 +6,7 @@ cases give, in every arm.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +34,7 @@ _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
 _PATH = re.compile(
     r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>(?:\.\./)*\w[\w.-]*(?:/[\w.-]+)*\.\w+)"
 )
+_CONFLICT = re.compile(r"^<{7} .*\n(?:.*\n)*?={7}\n(?:.*\n)*?>{7} ", re.MULTILINE)
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
@@ -65,7 +66,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
         hidden: Which files of the folder hold answers.
     """
     parts: dict[str, str] = {}
-    warnings: list[Problem] = []
+    warnings = [*_defects(folder, skill)]
     left = MAX_TOTAL_BYTES
 
     def leave_out(at: int, why: str, *, is_hint: bool = False) -> None:
@@ -147,13 +148,29 @@ def _is_expected(error: Unreadable, folder: Path, name: str) -> bool:
     return any((other / "SKILL.md").exists() for other in others)
 
 
-def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
-    """Yield the names of existing files, each with the offset of its first mention."""
+def _defects(folder: Path, skill: SkillText) -> Iterator[Problem]:
+    """Yield references that are missing, and conflicts that a merge has left."""
+    for name, at in _names(skill).items():
+        if name.startswith("references/") and not (folder / name).exists():
+            yield replace(Problem.in_text(skill.text, at, f"there is no {name}"), is_hint=True)
+    for conflict in _CONFLICT.finditer(skill.text, skill.body_at):
+        if skill.text.count("\n```", 0, conflict.start()) % 2 == 0:  # else it is an example
+            what = "a merge conflict: keep one of the two versions"
+            yield Problem.in_text(skill.text, conflict.start(), what)
+
+
+def _names(skill: SkillText) -> Mapping[str, int]:
+    """Return what the body says that can be names of files, each with its first offset."""
     found: dict[str, int] = {}
     for line in _LINE.finditer(skill.text, skill.body_at):
         for match in _PATH.finditer(skill.text, *line.span()):
             found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
-    for name, at in found.items():
+    return found
+
+
+def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
+    """Yield the names of existing files, each with the offset of its first mention."""
+    for name, at in _names(skill).items():
         if name.startswith("../") and is_inside(folder / name, folder):
             continue
         is_other = name.casefold() != "skill.md" and (folder / name).is_file()

@@ -120,11 +120,12 @@ class Comparison:
         step = DESCRIBE if self.chooses else "restore what the skill has lost"
         if self.same_skill:
             step = "measure again, and look at what changed in the model or its server"
-        again = (
-            "; where that is right, record the baseline again: the same command with "
+        if self.compared_with != "baseline":
+            return step if self.chooses else f"{step}; where that is right, correct the cases"
+        return (
+            f"{step}; where that is right, record the baseline again: the same command with "
             "--upskill-baseline-update in place of --upskill-compare"
         )
-        return f"{step}{again if self.compared_with == 'baseline' else ''}"
 
     @property
     def remarks(self) -> Iterator[str]:

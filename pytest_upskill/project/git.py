@@ -150,7 +150,7 @@ def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
 
 def _gone_names(commit: str, folder: Path) -> dict[str, str]:
     """Return the new name, "" if there is none, of each file that left its place since a commit."""
-    args = ("diff", "-M", "--diff-filter=DR", "--name-status", "-z", commit)
+    args = ("diff", "-M", "--diff-filter=DR", "--name-status", "-z", commit, "--", _NOT_OURS)
     fields = iter(_text(folder, *args).split("\0"))
     gone: dict[str, str] = {}
     for status in filter(None, fields):  # a rename's has a score, and a new name follows

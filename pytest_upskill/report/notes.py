@@ -79,11 +79,11 @@ def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
             f"too few runs on {models}: --upskill-runs {runs}{baseline} would be "
             f"enough with a probability of {percent(chance)} %"
         )
-    if others := dict.fromkeys(lift.cell.model for lift in lifts if not lift.more_runs):
-        yield (
-            f"too few runs on {', '.join(others)}: add cases, or raise --upskill-runs where "
-            "answers differ from run to run"
-        )
+    if others := [lift.cell for lift in lifts if not lift.more_runs]:
+        names = ", ".join(dict.fromkeys(cell.model for cell in others))
+        rerun = ", or raise --upskill-runs where answers differ from run to run"
+        copies = all(cell.is_offline for cell in others)
+        yield f"too few runs on {names}: add cases{'' if copies else rerun}"
 
 
 def about_the_whole(report: Report) -> list[str]:

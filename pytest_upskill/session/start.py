@@ -187,7 +187,8 @@ class Reporting:
         self._terminal.tell_the_past(gates)
         if gates:
             self._terminal.announce_gates()
-        for gate in gates:
+        # Those of a file after each other, as pytest prints its name once for tests in a row.
+        for gate in sorted(gates, key=lambda each: each.cell.path):
             report_gate(session, gate)
 
     def _report_skills_without_cases(self, session: pytest.Session) -> None:

@@ -151,3 +151,25 @@ def test_a_text_in_another_encoding_is_a_warning(folder: Path) -> None:
     (warning,) = bundled(folder, "See references/old.md.\n").warnings
 
     assert warning.what.startswith("left out of the context: 'references/old.md' is not UTF-8 text")
+
+
+def test_a_reference_that_is_missing_is_named(folder: Path) -> None:
+    (warning,) = bundled(folder, "\nRead references/gone.md, and write scripts/new.py.\n").warnings
+
+    assert (warning.where, warning.line, warning.is_hint) == ("", 6, True)
+    assert warning.what == "there is no references/gone.md"
+
+
+CONFLICT = "\n<<<<<<< HEAD\n# CSV\n=======\n# Tables\n>>>>>>> tables\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"), [(f"Intro.\n{CONFLICT}", [7]), (f"Resolve it:\n\n```{CONFLICT}```\n", [])]
+)
+def test_a_conflict_that_a_merge_has_left_is_named(
+    folder: Path, body: str, lines: list[int]
+) -> None:
+    found = bundled(folder, body).warnings
+
+    assert [each.line for each in found] == lines
+    assert all(each.what.startswith("a merge conflict: ") for each in found)

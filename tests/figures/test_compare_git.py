@@ -52,7 +52,7 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
             "csv on haiku: the skill became worse than main: one (all cases: 5/10 with *)",
             "worse: one: 5/5 -> 0/5",
             "against no skill: helps: *",
-            "next: restore what the skill has lost",
+            "next: restore what the skill has lost; where that is right, correct the cases",
             "*= skills: without -> old -> with =*",
             "  haiku *0->100->50% *",
         ]

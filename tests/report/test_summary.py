@@ -51,10 +51,7 @@ def test_the_summary_has_a_row_for_each_cell(run_once: Run, write_skill: WriteSk
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  74->128 x1.73",
         "  a-model-with-a-long-label",
         "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  74->128 x1.73",
-        (
-            "too few runs on offline, a-model-with-a-long-label: add cases, or raise "
-            "--upskill-runs where answers differ from run to run"
-        ),
+        "too few runs on offline, a-model-with-a-long-label: add cases",
         (
             "no model was asked: offline quotes the skill, so a case is better if the skill has "
             "its facts"

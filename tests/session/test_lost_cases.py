@@ -328,3 +328,17 @@ def test_a_case_outside_the_skill_whose_input_has_the_answer_now_was_changed(
     result = run_once(*ARGS, "evals")
 
     result.stdout.fnmatch_lines(["billing on offline: cases since main (*): changed: a: *"])
+
+
+def test_a_baseline_of_queries_is_no_case_file(branch: Path, run_once: Run) -> None:
+    kept = branch.parents[1] / ".upskill" / "baselines" / "skills" / "billing"
+    kept.mkdir(parents=True)
+    (kept / "m@trigger.json").write_text("{}", "utf-8")
+    git(branch, "switch", "--quiet", "main")
+    commit_all(branch.parents[1])
+    git(branch, "switch", "--quiet", "--create", "moved")
+    kept.rename(kept.with_name("bills"))
+
+    result = run_once(*ARGS)
+
+    result.stdout.no_fnmatch_line("*deleted or moved*")

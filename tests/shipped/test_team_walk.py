@@ -91,7 +91,7 @@ def test_a_skill_made_worse_is_red_though_its_cases_still_pass(
     reading.all_say(
         "the skill became worse than main: one, two, three, four (all cases: 12/20 with the skill",
         "worse: two: 5/5 -> 3/5",
-        "next: restore what the skill has lost",
+        "next: restore what the skill has lost; where that is right, correct the cases",
     )
     assert "became worse than main" in Path("junit.xml").read_text("utf-8")
 
