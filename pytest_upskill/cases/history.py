@@ -178,7 +178,7 @@ def _with_case_changes(
         return replace(skill, case_changes=f"cases may have been removed: {unknown}")
     if before is None:
         return skill
-    # What an old case lacks may be outside the folder, such as another skill, whose case it is.
+    # An old case that is skipped for lack of something outside this folder was not removed.
     then = {case.id: _content(case) for case in before.cases if not case.skip}
     now = {case.id: _content(case) for case in skill.cases}
     removed = [name for name in then if name not in now]

@@ -52,7 +52,7 @@ class Thresholds(GateRule):
     """Thresholds from the options, of which a case file can override the limits."""
 
     fail_on: frozenset[FailOn]
-    """Verdicts that fail the gate, and ``cases`` that were removed or changed since the ref."""
+    """What fails the gate: verdicts, an uncalibrated judge, and ``cases`` that a branch took."""
 
     def with_overrides(self, by: GateRule) -> Self:
         """Return the thresholds with those that a case file sets in their place."""

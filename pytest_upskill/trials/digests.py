@@ -1,4 +1,4 @@
-"""Digests that recordings, results and baselines keep: of requests, skills and checks."""
+"""Digests that results and baselines keep: of requests, skills and checks."""
 
 import hashlib
 import json

@@ -26,7 +26,7 @@ FRAME = (
     "Answer the user's request directly and completely in one reply. "
     "Put code and file contents in fenced blocks that name their language."
 )
-"""System prompt of every arm, to which only the skill block is added."""
+"""System prompt of cases that are answered, to which only the skill block is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,12 +34,17 @@ def test_every_built_in_language_has_its_toolchain_and_labels_and_says_whether_i
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/writing-cases.md", "pytest_upskill/cases/skill_meta/skill_meta.schema.json"]
+    ("page", "sentence"),
+    [
+        ("docs/writing-cases.md", "The languages are {} and {}."),
+        ("pytest_upskill/cases/skill_meta/skill_meta.schema.json", "{} or {}."),
+        ("example_skills/pytest-upskill/SKILL.md", "`compile` ({}, {})"),
+    ],
 )
-def test_every_built_in_language_is_in_the_docs_and_in_the_schema(page: str) -> None:
-    text = (CHECKOUT / page).read_text("utf-8")
+def test_every_built_in_language_is_in_the_docs_and_in_the_schema(page: str, sentence: str) -> None:
+    *names, last = (f"`{name}`" for name in LANGUAGES)
 
-    assert [name for name in LANGUAGES if f"`{name}`" not in text] == []
+    assert sentence.format(", ".join(names), last) in (CHECKOUT / page).read_text("utf-8")
 
 
 def test_a_teacher_is_told_every_built_in_language() -> None:
