@@ -146,8 +146,8 @@ _FATAL = frozenset({401, 402, 403, 407}) | errors.REDIRECTS | errors.NOT_SERVED
 _TEMPORARY = frozenset({408, 409, 429})
 
 
-class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
-    """A refusal by a content filter, reported with an error status; the message is the host's."""
+class _FilteredError(ProviderError):
+    """A refusal by a content filter: an answer, unless it is about a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class Call:
         started = time.perf_counter()
         try:
             body, headers = await self._reply(sent, partial(_read, wire=wire))
-        except _Filtered:
+        except _FilteredError:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
             # The message is the host's, and no answer to grade.
@@ -243,7 +243,7 @@ class Call:
         except self.sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self.headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and errors.is_filtered(body):
-                raise _Filtered(errors.error_message(body)) from None
+                raise _FilteredError(errors.error_message(body), status=error.status_code) from None
             raise self.http_error(error.status_code, body, headers) from None
         except (self.sdk.APIConnectionError, httpx2.TransportError) as error:
             raise self.connection_error(error.__cause__ or error) from None

@@ -50,6 +50,7 @@ class BatchServer(ThreadingHTTPServer):
         polls_needed: How often a batch is asked for until it has ended.
         fate: What becomes of a request of a batch.
         fail: Status to answer a request with instead, by method and path; None for none.
+        why: The message of such a reply.
         answer: The text of an answer, by the body of its request.
         billed: Dollars, at one for a million tokens in and two for a million out.
     """
@@ -64,6 +65,7 @@ class BatchServer(ThreadingHTTPServer):
         self.polls_needed = 1
         self.fate: Callable[[Mapping[str, Any]], Fate] = lambda _: "succeeded"
         self.fail: Callable[[str, str], int | None] = lambda *_: None
+        self.why = "as told"
         self.answer: Callable[[Mapping[str, Any]], str] = lambda _: "37"
         self.billed = 0.0
         self.lock = threading.Lock()
@@ -82,7 +84,7 @@ class BatchServer(ThreadingHTTPServer):
     ) -> tuple[int, object]:
         """Return the status and the body of a reply; bytes are sent as they are."""
         if (status := self.fail(method, path)) is not None:
-            return status, {"error": {"message": "as told", "type": "api_error"}}
+            return status, {"error": {"message": self.why, "type": "api_error"}}
         parts = path.removeprefix("/v1/").split("/")
         with self.lock:
             match method, parts:

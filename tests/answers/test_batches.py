@@ -276,3 +276,16 @@ def test_a_submission_that_is_refused_for_now_is_repeated(
 
     assert result.ret == pytest.ExitCode.OK
     assert len(server.batches) == 1
+
+
+def test_a_submission_that_a_content_filter_refuses_is_missing_data(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    server.fail = lambda method, _: 400 if method == "POST" else None
+    server.why = "refused by the content_filter"
+
+    result = run_once("--upskill-models=a=anthropic:claude-x", "--upskill-batch", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["*not measured: *content_filter*"])
