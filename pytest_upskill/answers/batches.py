@@ -222,7 +222,7 @@ class BatchClient:
             note = await self._submit(file, requests, model)
             outcomes = await self._results(note, model)
             is_collected = True
-        except (ProviderError, _NoBatches, OSError) as error:
+        except Exception as error:  # noqa: BLE001  those who wait would wait for ever
             outcomes = dict.fromkeys(requests, error)
         for name, item in zip(requests, items, strict=True):
             why = f"{model.label}: the batch has no result for this request: run again"
