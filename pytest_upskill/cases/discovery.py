@@ -41,9 +41,6 @@ _COPIED = re.compile(r"-workspace/(?:.*/)?(?:skill-snapshot[^/]*|iteration-[^/]*
 _NOT_SEARCHED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched for skills."""
 
-_MOST_READINGS = 256
-"""How many case files are kept in memory between the search for them and their collection."""
-
 _MOST_ABOVE = 6
 """How many folders above a case file are searched for its skill in a git repository."""
 
@@ -72,7 +69,8 @@ class CaseDiscovery:
         self._owners = owners
         self.owning_skill = cache(self._owning_skill)
         """Returns the folder of the skill that a case file belongs to, None if there is none."""
-        self.reading = lru_cache(_MOST_READINGS)(self._reading)
+        # Case files are kept in memory between the search for them and their collection.
+        self.reading = lru_cache(256)(self._reading)
         """Returns a case file as an adapter reads it; None if none fits. It raises BadFile."""
         self.skills_below = cache(_skills_below)
         self._case_files_in = cache(self._case_files_below)
@@ -309,8 +307,6 @@ def _is_ours(path: Path) -> bool:
 
 
 _EVALS = "evals.json"
-_CLOSE = 0.9
-"""How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
 
 
 def skill_and_name_meant(file: Path) -> tuple[Path, str]:
@@ -328,4 +324,5 @@ def skill_and_name_meant(file: Path) -> tuple[Path, str]:
     if not (folder / "SKILL.md").exists():
         is_skill = file.name.lower() == "skill.md" and not (folder / CASE_FILE).exists()
         return folder, "SKILL.md" if is_skill else ""
-    return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=_CLOSE))
+    # So similar must the names be: ``skill.json`` has 0.8.
+    return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=0.9))

@@ -38,9 +38,6 @@ _CONFLICT = re.compile(r"^<{7} .*\n(?:.*\n)*?={7}\n(?:.*\n)*?>{7} ", re.MULTILIN
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
-_MAX_INSTALLED_BYTES = 16 << 20
-"""Maximum size of a skill that is installed for an agent, with its fonts and pictures."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
@@ -124,7 +121,8 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
         folder,
         shown=hidden.folder.name or folder.name,
         is_excluded=lambda name: not hidden_files.may_be_installed(folder, name, hidden),
-        max_bytes=_MAX_INSTALLED_BYTES,
+        # It is installed with its fonts and pictures.
+        max_bytes=16 << 20,
     )
     return tuple(_without_cases(file, folder) for file in files)
 

@@ -18,7 +18,6 @@ from pytest_upskill.project.messages import safe_line
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
-_MOST_CHARACTERS = {"description": MAX_DESCRIPTION, "compatibility": 500}
 
 _KEYS = frozenset(
     {
@@ -160,7 +159,7 @@ def _spec_violations(document: Document, folder: str) -> Iterator[Problem]:
 
 
 def _spec_violation(key: str, value: Any, folder: str) -> str | None:
-    most = _MOST_CHARACTERS.get(key)
+    most = {"description": MAX_DESCRIPTION, "compatibility": 500}.get(key)
     match key, value:
         case "name", str():
             return _name_violation(value.strip(), folder)

@@ -30,8 +30,6 @@ from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import TextCheck
 from pytest_upskill.project.messages import counted
 
-_NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
-_NO_PROMPT = "no prompt: add 'prompt', which must not be empty"
 _NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
 
 _LONG_NAME = 5
@@ -155,8 +153,7 @@ class CaseMaker:
         if draft.checks:  # else they are the reference
             stated += self._without_choice(draft.reference, draft, names)[1]
         left_out = draft.whys(Weight.LEFT_OUT, Weight.LIMIT)
-        is_met = partial(_is_met, draft.prompt)
-        if draft.whys(Weight.LEFT_OUT) and all(map(is_met, checks)):
+        if draft.whys(Weight.LEFT_OUT) and all(map(partial(_is_met, draft.prompt), checks)):
             checks = [*checks, *draft.reference] if draft.reference else []
         trigger, why_no_trigger = self._trigger(draft, stated, owner, has_checks=bool(checks))
         if trigger and trigger.nothing:
@@ -171,8 +168,8 @@ class CaseMaker:
             case.skip,
             *([] if checks or draft.choice or stated else left_out),
             why_no_trigger,
-            "" if checks or draft.process or trigger else _NOTHING_TO_CHECK,
-            "" if draft.prompt else _NO_PROMPT,
+            "" if checks or draft.process or trigger else "nothing to check: add 'assertions'",
+            "" if draft.prompt else "no prompt: add 'prompt', which must not be empty",
             *why_no_files,
             *why_no_workspace,
         )

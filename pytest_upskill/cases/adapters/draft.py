@@ -151,13 +151,10 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-_SAME_WORD = 0.85
-"""Least similarity of a misspelled word, such as ``assertons`` or ``contians``."""
-
-
 def misspelled(word: str, known: Iterable[str]) -> str:
     """Return which known word a word must be, " (did you mean …?)", "" if it may be another.
 
     It is stricter than `did_you_mean`: the words of other tools may be meant as they are.
     """
-    return did_you_mean(word, sorted(known), _SAME_WORD)
+    # Above this similarity, it is a misspelling, such as ``assertons`` or ``contians``.
+    return did_you_mean(word, sorted(known), 0.85)

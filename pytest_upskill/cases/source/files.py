@@ -107,10 +107,6 @@ def stay_inside(path: Path, root: Path, *, shown: str) -> None:
         raise Unreadable(f"{shown!r} {what}")
 
 
-_START = 64 << 10
-"""Characters at the start of a file."""
-
-
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it") -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
@@ -140,5 +136,5 @@ def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it
 def start_of(path: Path) -> str:
     """Return the start of a file, "" if it cannot be read."""
     with suppress(OSError), open_regular(Path(os.path.realpath(path))) as file:
-        return file.read(_START).decode("utf-8", "replace")
+        return file.read(64 << 10).decode("utf-8", "replace")
     return ""

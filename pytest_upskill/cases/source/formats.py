@@ -39,7 +39,6 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN = re.compile(
     rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
 )
-_CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 
 _TRAILING_COMMA = "a comma before the closing bracket: remove it"
 _HINTS = {
@@ -92,7 +91,7 @@ def parse_json(text: str) -> Document:
             flaws.append((path, document.problem(path, what, key=True)))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
             raise BadFile([Problem.in_text(text, at.value, TOO_DEEP)])
-        if part in _CONSTANTS:
+        if part in {"NaN", "Infinity", "-Infinity"}:
             flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
         if escapes and (what := _unusable_part(path, part)):
             flaws.append((path, document.problem(path, what, key=True)))

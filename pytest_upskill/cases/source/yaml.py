@@ -27,7 +27,6 @@ _TYPES = (NULL, *(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float
 """Tags of values that are not text. As in JSON, a date is text."""
 _MERGE = "tag:yaml.org,2002:merge"
 """The tag of ``<<``: https://yaml.org/type/merge.html."""
-_TOO_MANY = Problem(what=f"contains over {MAX_VALUES:,} values: split it")
 
 _HINTS = {
     "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
@@ -119,7 +118,7 @@ class _Reader(yaml.constructor.SafeConstructor):
             key_at: Offset of its key in characters; None if it has no key.
         """
         if len(self.offsets) >= MAX_VALUES:
-            raise BadFile([_TOO_MANY])
+            raise BadFile([Problem(what=f"contains over {MAX_VALUES:,} values: split it")])
         at = node.start_mark.index
         self.offsets[path] = Offsets(at if key_at is None else key_at, at)
         if isinstance(node, yaml.ScalarNode):
