@@ -17,11 +17,10 @@ _CUT = (
     *("length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length"),
     *("model_context_window_exceeded", "incomplete"),
 )
-_REFUSED = ("refusal", "content_filter", "safety")
 _STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(_ENDED, "end"),
     **dict.fromkeys(_CUT, "max_tokens"),
-    **dict.fromkeys(_REFUSED, "refusal"),
+    **dict.fromkeys(("refusal", "content_filter", "safety"), "refusal"),
 }
 """What the words of all formats mean: servers also use those of another format."""
 
@@ -62,7 +61,6 @@ def clean_json(value: Any) -> Any:
 
 
 _TEXT = frozenset({"text", "output_text"})
-_TOOL_CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
 _REASONING = ("thinking", "reasoning", "text")
 """Fields of a reasoning block that may contain its text."""
 
@@ -90,8 +88,9 @@ def read_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
         if kind in _TEXT:
             texts.append(block["text"])
         elif kind in {"thinking", "reasoning"}:
-            reasoning.append(_reasoning(block))
-        elif kind in _TOOL_CALLS:
+            value = next((block[name] for name in _REASONING if block.get(name)), "")
+            reasoning.append(value if isinstance(value, str) else read_blocks(value).text)
+        elif kind in {"tool_use", "tool_call", "server_tool_use", "function"}:
             name = str(block.get("name", kind))
             calls.append(tool_call(name, get_field(block, "id"), get_field(block, "input")))
         elif kind == "refusal":
@@ -147,11 +146,6 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
         return ToolCall(name=name, id=cleaned_id, arguments=clean_json(parsed))
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return ToolCall(name=name, id=cleaned_id, malformed=clean(raw))
-
-
-def _reasoning(block: Mapping[str, Any]) -> str:
-    value = next((block[name] for name in _REASONING if block.get(name)), "")
-    return value if isinstance(value, str) else read_blocks(value).text
 
 
 def _read_call(call: object) -> ToolCall:

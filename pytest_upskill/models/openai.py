@@ -29,9 +29,6 @@ from pytest_upskill.models.responses import as_function, read_response, response
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
 _OPENAIS = re.compile(r"gpt-(?!oss)|\bo\d|-pro\b|codex|deep-research|computer-use")
 """Names of OpenAI's models, of which some have no chat."""
-_REFUSED_WITHIN_S = 1.0
-"""Seconds in which a host refuses the first request of a model that has no chat."""
-_AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
@@ -71,9 +68,9 @@ class OpenAIClient(SdkClient):
             finally:
                 first_ended.set()
         if not first_ended.is_set() and _may_lack_chat(request.model):
-            # If it is refused for that, no other is sent in vain; that takes no answer's time.
+            # If it is refused for that, no other is sent in vain; that takes a second at most.
             with suppress(TimeoutError):
-                await asyncio.wait_for(first_ended.wait(), _REFUSED_WITHIN_S)
+                await asyncio.wait_for(first_ended.wait(), 1.0)
         return await self._complete(request)
 
     async def _complete(self, request: Request) -> Completion:
@@ -168,7 +165,7 @@ _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 def _azure(openai: Any, endpoint: Endpoint) -> Callable[..., Any]:
     """Return what makes a client of Azure, with its key, or else signed in by azure-identity."""
     url = endpoint.url.removesuffix("/v1").removesuffix("/openai")
-    version = os.environ.get("OPENAI_API_VERSION", _AZURE_API_VERSION)
+    version = os.environ.get("OPENAI_API_VERSION", "2024-10-21")
     client = partial(openai.AsyncAzureOpenAI, azure_endpoint=url, api_version=version)
     if any(os.environ.get(name) for name in BY_PREFIX["azure"].keys):
         return client

@@ -105,16 +105,13 @@ def _add_to_response(body: _Body, event: _Body) -> None:
             body["error"] = event
 
 
-_CHAT_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
-
-
 def _add_to_chat(body: _Body, event: _Body) -> None:
     """Add a chunk of OpenAI's Chat Completions API to a reply."""
     body.update({name: event[name] for name in ("model", "usage", "error") if event.get(name)})
     for choice in event.get("choices") or ():
         whole = body.setdefault("choices", [{"message": {"content": None}}])[0]
         message, delta = whole["message"], choice.get("delta") or {}
-        for name in _CHAT_TEXTS:
+        for name in ("content", "refusal", "reasoning_content", "reasoning"):
             if isinstance(delta.get(name), str):
                 message[name] = (message.get(name) or "") + delta[name]
         for call in delta.get("tool_calls") or ():
