@@ -139,7 +139,7 @@ class Exchanges:
             version=version,
             turns=self._turns(),
             requests=self.requests,
-            fields_left_out=tuple(sorted(self.left_out)[:_MAX_FIELDS]),
+            fields_left_out=tuple(sorted(self.left_out)[:50]),
             offered=self.offered,
             called=self.called or bool(loaded),
             taken=self.taken,
@@ -209,10 +209,8 @@ class Exchanges:
 
 _MAX_CALLS = 200
 _MAX_NAME_CHARS = 100
-_MAX_FIELDS = 50
 _MAX_BYTES = 2000
 """Maximum length of what a model says, of a call's arguments, and of its result in a record."""
-_MAX_ARGUMENT_BYTES = 1500
 _MAX_TURNS_BYTES = 200_000
 """Maximum length of all of these."""
 _LEFT_OUT = "[left out, as the record is full]"
@@ -221,7 +219,7 @@ _LEFT_OUT = "[left out, as the record is full]"
 def _input_of(call: ToolCall) -> str:
     """Return the arguments of a call, long texts in them cut, so that they stay JSON."""
     cut = {
-        name: capped(value, _MAX_ARGUMENT_BYTES) if isinstance(value, str) else value
+        name: capped(value, 1500) if isinstance(value, str) else value
         for name, value in call.arguments.items()
     }
     return call.malformed or json.dumps(cut, ensure_ascii=False)

@@ -221,10 +221,8 @@ class Toolbox:
         name = call.arguments["name"]
         body = text_of(self._task.skill)
         if name != self._task.skill_name or not body:
-            text = f"There is no skill {name!r}."
-            return ToolResult(call_id=call.id, text=text, failed=True)
-        own = self._task.installed[0]
-        text = f"{body}\n\nFolder of this skill: {SKILLS}/{own.folder}"
+            return ToolResult(call_id=call.id, text=f"There is no skill {name!r}.", failed=True)
+        text = f"{body}\n\nFolder of this skill: {SKILLS}/{self._task.installed[0].folder}"
         return ToolResult(call_id=call.id, text=text)
 
     def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:

@@ -43,7 +43,6 @@ _ETC: Mapping[str, str] = {
     "hosts": "127.0.0.1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
-_RELAY = Path(__file__).with_name("relay.py")
 
 _FOLDER_BYTES = 1 << 30
 _FOLDER_FILES = 100_000
@@ -53,11 +52,6 @@ _SPARE_THREADS = 100
 """How many more the kernel allows, so that it is seen that there are too many."""
 _CHECK_S = 0.5
 """Maximum seconds between two checks of the limits."""
-_KILL_S = 10.0
-"""Seconds that a killed program may take to end."""
-_MAX_OUTPUT_BYTES = 32 << 10
-_MAX_LINE_CHARS = 200
-"""Maximum length of a line of output in a message."""
 _ERROR = re.compile(r'"message": ?"([^"\n]+)|(\b(?:API )?error[: ][^"\n]+)', re.IGNORECASE)
 """What an event or a line says of an error."""
 
@@ -119,9 +113,9 @@ class ProgramSandbox:
                 await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
             finally:
                 _kill(process)
-                await asyncio.wait((exited,), timeout=_KILL_S)
+                await asyncio.wait((exited,), timeout=10.0)
                 exited.cancel()
-            output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
+            output.seek(max(0, output.seek(0, os.SEEK_END) - (32 << 10)))
             return error_in(output.read().decode("utf-8", "replace"))
 
     async def _start(self, output: BinaryIO) -> asyncio.subprocess.Process:
@@ -165,7 +159,7 @@ class ProgramSandbox:
         shown = {
             **{f"/etc/{name}": root / "etc" / name for name in _ETC},
             _RUN: root / "run",
-            f"{_RUN}.py": _RELAY,
+            f"{_RUN}.py": Path(__file__).with_name("relay.py"),
             f"{_AGENT}/{folder.name}": folder,
             **({f"{_NODE}/node": node} if node else {}),
             **{str(path): path for path in (*pythons, *confinement.tools())},
@@ -221,7 +215,7 @@ def error_in(output: str) -> str:
     """Return the last error in the output of a program, or else its last line that is no event."""
     errors = [match[1] or match[2] for match in _ERROR.finditer(output)]
     lines = [line for line in output.split("\n") if line.strip() and not line.startswith("{")]
-    return " ".join((errors or lines or [""])[-1].split())[:_MAX_LINE_CHARS]
+    return " ".join((errors or lines or [""])[-1].split())[:200]
 
 
 def _threads_below(process: int) -> int:

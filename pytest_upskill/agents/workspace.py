@@ -46,7 +46,6 @@ _SETUP = Limits(
     processes=2000,
 )
 """Limits of a command of a setup; all of them together have its time, as an agent has."""
-_MAX_DIFF = 64 << 10
 _MAX_SHOWN = 300
 """Characters of a failed command's output, at the end."""
 
@@ -81,7 +80,6 @@ git log -1 --format=%B || :
 
 _MAX_ENTRIES = 20_000
 """Maximum number of files, folders and others that are looked at, besides those in ``.git``."""
-_MAX_LEFT_OUT = 20
 
 
 class NotStartedError(ProviderError):
@@ -247,7 +245,7 @@ def _diff(before: WorkspaceFile, after: WorkspaceFile) -> WorkspaceFile:
         return replace(after, text="", binary=True)
     texts = (before.text.splitlines(), after.text.splitlines())
     lines = unified_diff(*texts, "before", "after", lineterm="")
-    return replace(after, text="\n".join(lines)[:_MAX_DIFF])
+    return replace(after, text="\n".join(lines)[: 64 << 10])
 
 
 def _check_setup(command: str, outcome: Outcome) -> None:
@@ -289,7 +287,7 @@ def read_left(folder: Path) -> Left:
         repository = _read_files(folder, names[True], [])
     except TooMuchLeft:
         left_out.append(".git (too large)")
-    return Left(files=files, repository=repository, left_out=tuple(left_out[:_MAX_LEFT_OUT]))
+    return Left(files=files, repository=repository, left_out=tuple(left_out[:20]))
 
 
 def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
