@@ -15,7 +15,6 @@ _SHELLS = frozenset(
     {"bash", "exec_command", "local_shell", "run_shell_command", "shell", "shell_command"}
 )
 """Names of the tool that runs commands, which differ between agents."""
-_SKILL_TOOLS = frozenset({"activate_skill", "skill"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class CallOf:
             files: Names of the skill's folder, and of its files in folders.
         """
         named = re.sub(r"\\(.)", r"\1", self.pattern)
-        return any(name.casefold() in _SKILL_TOOLS for name in self.names) or any(
+        return any(name.casefold() in {"activate_skill", "skill"} for name in self.names) or any(
             file in named for file in ("SKILL.md", *files)
         )
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _SECONDS = 1.0
 """Limit of CPU time of one check."""
 
-_REPEAT_S = 0.1
-"""Interval in which the signal is repeated after the limit."""
-
 
 class CheckError(Exception):
     """A check that could not be decided; its run counts as missing, not as passed or failed."""
@@ -144,7 +141,7 @@ def call_untrusted(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
         # Repeatedly: an exception in a finalizer or a garbage collector callback is ignored.
-        timer = signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS, _REPEAT_S)
+        timer = signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS, 0.1)
         try:
             return function(*args)
         finally:

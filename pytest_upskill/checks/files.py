@@ -24,7 +24,6 @@ MAX_FILES = 2000
 MAX_BYTES = 1 << 20
 """Maximum total size of the files in a workspace."""
 
-_MAX_DETAIL = 4000
 _MAX_NAMES = 5
 _LONGEST_NAME = 400
 
@@ -285,9 +284,7 @@ class RunsCommand(Check):
         else:
             lacks = ", without .git, which is too large" * bool(left.git and not left.repository)
             what = f" {quoted(self.command)}: {outcome.how}, not {self.exit_code}{lacks}: {last}"
-            yield failed(
-                self.name, what.removesuffix(": "), detail=outcome.output[-_MAX_DETAIL:].strip()
-            )
+            yield failed(self.name, what.removesuffix(": "), detail=outcome.output[-4000:].strip())
         for check in self.output:
             result = check.check(outcome.output)
             yield about(result, f"{self.name} {quoted(self.command, 30)}", "the output")

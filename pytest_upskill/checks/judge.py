@@ -48,8 +48,7 @@ other words, or say more.
 
 """
 
-_PROMPT = f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}"
-PROMPT_DIGEST = hashlib.sha256(_PROMPT.encode()).hexdigest()[:16]
+PROMPT_DIGEST = hashlib.sha256(f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}".encode()).hexdigest()[:16]
 """Digest of the judge's instructions; other instructions make another judge."""
 
 

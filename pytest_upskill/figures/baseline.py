@@ -17,9 +17,6 @@ from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.messages import agreeing, counted
 from pytest_upskill.trials.result import TrialResult
 
-_MAX_RUNS = 1000
-"""Maximum number of runs of a case: a test of a million takes hours."""
-
 
 class BaselineError(Exception):
     """A baseline file cannot be used; the message has its name and the cure."""
@@ -30,7 +27,8 @@ class ArmCounts:
     """Passes and valid runs of one case in one arm."""
 
     passes: Annotated[int, Field(ge=0, strict=True)]
-    runs: Annotated[int, Field(ge=1, le=_MAX_RUNS, strict=True)]
+    # At most 1000: a test of a million takes hours.
+    runs: Annotated[int, Field(ge=1, le=1000, strict=True)]
 
     def __post_init__(self) -> None:
         if self.passes > self.runs:

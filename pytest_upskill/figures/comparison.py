@@ -188,7 +188,6 @@ def _total(arms: Iterable[tuple[int, int]]) -> str:
     return f"{passes}/{runs}"
 
 
-_DRIFT_ALPHA = 0.01
 _RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
 
 
@@ -335,7 +334,7 @@ def _other_results(cell: Cell, recorded: Mapping[str, BaselineCase], same: Abstr
         )
         for passed in (False, True)
     )
-    if not stats.significant(p, _DRIFT_ALPHA):
+    if not stats.significant(p, alpha=0.01):
         return ""
     now = _total((trial.passes, len(trial.runs)) for trial, _ in pairs)
     before = _total((old.passes, old.runs) for _, old in pairs)

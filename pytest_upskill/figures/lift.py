@@ -238,9 +238,7 @@ class Lift:
 
     def _verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
         """Return the verdict about the cell's cases if these were their runs."""
-        if self.judged:
-            return self.judged.verdict_of(counts)
-        return stats.verdict(counts, self.alpha)
+        return self.judged.verdict_of(counts) if self.judged else stats.verdict(counts, self.alpha)
 
     @cached_property
     def judged(self) -> Judged | None:

@@ -260,12 +260,6 @@ def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""
 
-_MAX_KEPT = 2000
-"""Characters of a changed file in a report."""
-
-_MAX_KEPT_FILES = 50
-"""Changed files of a run in a report."""
-
 
 def left_by(case: Case, completion: Completion) -> Left:
     """Return what is in the workspace after a run: the files of the case, with all changes."""
@@ -303,11 +297,9 @@ def for_reports(completion: Completion, *, judged: bool) -> Completion:
         files = tuple(_changed_files(run))
     else:
         files = tuple(
-            replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
-            for file in run.changed[:_MAX_KEPT_FILES]
+            replace(file, text="" if file.binary else file.text[:2000]) for file in run.changed[:50]
         )
-    kept = replace(run, changed=files, edits=(), repository=())
-    return replace(completion, agent_run=kept)
+    return replace(completion, agent_run=replace(run, changed=files, edits=(), repository=()))
 
 
 def _changes(run: AgentRun) -> Iterator[str]:

@@ -25,13 +25,9 @@ from pytest_upskill.models import Completion, Model, Request
 MAX_TOKENS = 4096
 """Maximum output tokens of a judgement."""
 
-_MOST_TRIES = 1000
-"""Maximum number of braces in a reply that are tried as the start of JSON."""
 _ESCAPED_CHARACTER = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _ESCAPED_BLANK = re.compile(r"\\+[bfnrt]")
 _MAX_SHOWN = 80
-_MAX_REPLY = 240
-"""Maximum characters of an unusable reply in an error message."""
 
 
 Decisions = tuple[CheckResult | str, ...]
@@ -109,7 +105,7 @@ def read_judgement(judgement: Completion, statements: Sequence[Judge], answer: s
 
 def _unusable(judgement: Completion, why: str) -> CheckError:
     """Return the error for an unusable reply, with an excerpt of it."""
-    text = quoted(" ".join(judgement.text.split()), _MAX_REPLY)
+    text = quoted(" ".join(judgement.text.split()), 240)
     excerpt = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
     return CheckError(f"{UNUSABLE}{why}; {excerpt}")
 
@@ -184,7 +180,8 @@ def _json_objects(text: str) -> Iterator[_JsonObject]:
         return value
 
     decoder = JSONDecoder(object_pairs_hook=read_pairs)
-    for brace in islice(re.finditer("{", text), _MOST_TRIES):
+    # Not every brace of a long reply is tried as the start of JSON.
+    for brace in islice(re.finditer("{", text), 1000):
         start, before = brace.start(), repeats
         with suppress(ValueError, RecursionError):
             value, end = decoder.raw_decode(text, start)

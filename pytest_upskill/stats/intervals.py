@@ -9,8 +9,6 @@ from statistics import NormalDist, fmean, stdev
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift, usable
 
 _MIN_CASES_OF_POPULATION = 5
-_HALVINGS = 60
-_FRACTION_TERMS = 60
 
 
 def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
@@ -183,7 +181,7 @@ def boundary(holds: Callable[[float], bool], start: float, end: float) -> float:
         start: A point at which the condition is true.
         end: The other end of the search, which may be smaller.
     """
-    for _ in range(_HALVINGS):
+    for _ in range(60):
         middle = (start + end) / 2
         if holds(middle):
             start = middle
@@ -220,7 +218,7 @@ def _regularized_beta(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below this
         return 1 - _regularized_beta(1 - x, b, a)
     fraction = 1.0
-    for m in range(_FRACTION_TERMS, 0, -1):
+    for m in range(60, 0, -1):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1))
         fraction = 1 + odd / (1 + even / fraction)

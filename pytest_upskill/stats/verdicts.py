@@ -28,13 +28,11 @@ MARGIN = 0.15
 NO_EFFECT_ALPHA = 0.05
 """Error rate of ``no effect`` at every look, as looks hardly add to it."""
 
-_ALL_LOOKS = 0.08
 _DELTA = 0.15
 """Shape of the bounds of an early stop: 0 is O'Brien and Fleming's, 0.5 Pocock's."""
 _EARLY_SHARE = 1.125
 """Error rate of an early stop, as a share of its look's: what repays the power that it costs."""
 _FUTILE = 0.02
-_BISECTIONS = 18
 _INTERVALS = 20
 """Even number of intervals from 0 to a bound, for integration."""
 
@@ -75,7 +73,7 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = MA
     return "too few runs"
 
 
-def look_alpha(look: int, total: float = _ALL_LOOKS) -> float:
+def look_alpha(look: int, total: float = 0.08) -> float:
     """Return the significance level of a look, ``total / (look (look + 1))``.
 
     The levels of all looks sum to ``total``, so there may be any number of them (Foster & Stine
@@ -142,7 +140,7 @@ def early_alpha(done: int, planned: int, alpha: float = 0.05) -> float:
 def _bound(looks: int, alpha: float) -> float:
     """Return the bound of |z| at the last look, by bisection."""
     low, high = 0.0, 8.0
-    for _ in range(_BISECTIONS):
+    for _ in range(18):
         middle = (low + high) / 2
         low, high = (middle, high) if _crossing(looks, middle) > alpha else (low, middle)
     return high

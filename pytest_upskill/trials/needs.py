@@ -40,9 +40,7 @@ def why_skipped(case: Case, *, chooses: bool, has_judge: bool, is_agent: bool) -
             f"has files or needs commands ('{case.agent_key}'): write an agent before the model, "
             "as in loop:MODEL"
         )
-    if _has_only_statements(case) and not has_judge:
-        return NO_JUDGE
-    return None
+    return NO_JUDGE if _has_only_statements(case) and not has_judge else None
 
 
 def measured_by(cases: Iterable[Case]) -> str:

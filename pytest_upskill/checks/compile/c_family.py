@@ -36,7 +36,6 @@ _CLANG = ("-ferror-limit=20", "-fno-color-diagnostics")
 _GCC_CPP = (*_TEMPLATES, "-fconstexpr-ops-limit=20000000")
 _CLANG_CPP = (*_TEMPLATES, "-fconstexpr-steps=20000000")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
-_EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
 
 class Gnu(Compiler):
@@ -78,7 +77,7 @@ class Gnu(Compiler):
                 *check.flags,
             ),
             suffix=f".{self._language}",
-            smallest=_EMPTY_PROGRAM,
+            smallest="int main(void) { return 0; }\n",
             homes=homes_of([self._program]),
         )
 

@@ -80,7 +80,10 @@ class Compilers:
         if reason := self.missing(check) or problem:
             raise CannotCompile(reason)
         if isinstance(check, RunsCommand):
-            return self._run_command(check, left)
+            try:
+                return tuple(check.decide(left, self.open_sandbox()))
+            except (CheckError, OSError, SandboxError) as error:
+                raise CannotCompile(f"{check.name}: {error}") from None
         language = self.languages[check.language]
         found = _sources(check, language, text, left)
         if isinstance(found, str):
@@ -142,12 +145,6 @@ class Compilers:
             ) from error
         self._built[same] = built
         return built
-
-    def _run_command(self, check: RunsCommand, left: Left) -> tuple[CheckResult, ...]:
-        try:
-            return tuple(check.decide(left, self.open_sandbox()))
-        except (CheckError, OSError, SandboxError) as error:
-            raise CannotCompile(f"{check.name}: {error}") from None
 
     def _why_unsafe(self) -> str | None:
         """Return why no answer may be run, None if it may.

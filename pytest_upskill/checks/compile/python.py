@@ -29,7 +29,6 @@ from pytest_upskill.sandbox.shell import link_pytest
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
 
-_MAX_LINE = 300
 _PLACE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
 _PROGRAM = f"Python {platform.python_version()}"
 
@@ -191,7 +190,7 @@ def _why_failed(
     if toolchain.crashed(outcome):
         return "it crashed, or exceeded its memory or time limit"
     if outcome.returncode:
-        return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
+        return lines[-1][:300] if lines else "it fails without a message"
     if not reports["done"]:
         return "it exits before the end of the test code"
     if missed := reports["found"] - reports["ran"] - reports["skipped"]:

@@ -141,7 +141,8 @@ class Command:
         """
         deadline = time.monotonic() + LIMITS.wall_s
         code = "\n".join(block.code for block in (*sources.units, *sources.headers))
-        may_quote = self.reads_files and _may_read_files(code)
+        # A compiler may read a file of the machine, and quote it.
+        may_quote = self.reads_files and _READS_FILES.search(_SPLICE.sub("", code)) is not None
         shown: list[str] = []
         printed: list[str] = []
         kept: list[bytes] = []
@@ -341,11 +342,6 @@ _READS_FILES = re.compile(
     r"\b_*asm|(?:#|%:|\?\?=)\s*"
     r"(?:/|\d|line|embed|import|include(?!\s*[<\"][\w+-]+(?:[./][\w+-]+)*[>\"]))"
 )
-
-
-def _may_read_files(code: str) -> bool:
-    """Return whether C, C++ or CUDA may have a compiler read, and quote, a file of the machine."""
-    return _READS_FILES.search(_SPLICE.sub("", code)) is not None
 
 
 _PLACE = re.compile(
