@@ -15,8 +15,6 @@ from pytest_upskill.commands import command
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
-_LEAST_WIDTH = 40
-
 
 def add(parser: command.Parser) -> None:
     """Add the arguments of the command."""
@@ -40,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
-    width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
+    width = max(40, shutil.get_terminal_size().columns)
     discovery = CaseDiscovery()
     for folder in folders:
         name, description, lines = _describe(folder, discovery)

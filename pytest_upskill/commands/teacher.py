@@ -33,7 +33,6 @@ _EXIT_CODES: Mapping[Decision, int] = {
 _MAX_COUNT = 500
 """Most runs, steps or cases: the runs of one look must not reach the numbers of the next."""
 
-_TEACHER = "opus"
 _CASES, _QUERIES = 24, 20
 
 
@@ -53,7 +52,7 @@ def _add_teacher_arguments(parser: Parser, **counts: int) -> None:
         counts: The command's numbers of runs, steps or cases, with their defaults.
     """
     what = "the teacher, which writes (default: %(default)s)"
-    parser.option("-m --model --m", "TEACHER", what, default=_TEACHER)
+    parser.option("-m --model --m", "TEACHER", what, default="opus")
     what = f"a student, which the skill is for; repeatable (default: {command.STUDENT})"
     parser.repeatable("--eval-model", "STUDENT", what)
     what = "OpenAI-compatible server for students that name no host"

@@ -40,9 +40,6 @@ _SCREENING_RUNS = 3
 _FIRST_SCREENING_RUN = 500
 """Index of the first screening run; other runs of a case have other indices."""
 
-_SHOWN_DROPS = 12
-"""Reasons that the teacher is told."""
-
 
 @dataclass(kw_only=True)
 class Kept:
@@ -145,7 +142,7 @@ def _replies(
             keys=KEYS,
             sources=marked_sources(task.sources),
             known="\n".join(f"- {case.input}" for case in existing),
-            dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
+            dropped=[*kept.dropped.values()][-12:],
         )
         name = f"{asked.key} {number + 1}"
         question = engine.question(task.skill, name.replace(" ", "-"), text, run=number)

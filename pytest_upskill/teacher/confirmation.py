@@ -179,8 +179,7 @@ def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
         work.note(growth=new - old)
     ledger.write(_decide(work, results, look))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
-    counts = _counts_by_student(results)
-    engine.say(*_comparison_lines(work, counts, *names))
+    engine.say(*_comparison_lines(work, _counts_by_student(results), *names))
     return results
 
 

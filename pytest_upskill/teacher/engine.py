@@ -36,9 +36,6 @@ MAX_TOKENS, RAISED_TOKENS = 8192, 32_768
 
 T = TypeVar("T")
 
-_TICK = 0.2
-"""Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
-
 
 class Stopped(Exception):  # noqa: N818  a state from which the same command continues
     """A command that ended early; everything so far is recorded. The message says why."""
@@ -246,7 +243,8 @@ class Engine:
         pending = set(futures)
         try:
             while pending:
-                _, pending = wait(pending, timeout=_TICK)
+                # Until then, neither the live line is updated nor Ctrl-C noticed.
+                _, pending = wait(pending, timeout=0.2)
                 tally.count()
                 self._show(progress_parts(tally, resources.activity, resources.bill.all, purpose))
         finally:

@@ -29,8 +29,6 @@ _RESUME_HINT = "everything so far is recorded: the same command continues from h
 
 _SHOWN_LINES = 12
 """Lines of a source that are shown before it is sent."""
-_MOST_NAMED = 5
-_MOST_STUDENTS = 3
 
 Decision = Literal["accepted", "not shown", "refused", "stopped"]
 """What a command decided; ``not shown``: nothing showed that the proposal is better."""
@@ -239,10 +237,10 @@ def _last_lines(work: Work) -> Iterator[str]:
     outcome = work.outcome
     yield f"{outcome.decision}: {outcome.reason}"
     what = "right choices" if work.settings.description else "pass rate with the skill"
-    for student, each in [*outcome.figures.items()][:_MOST_STUDENTS]:
+    for student, each in [*outcome.figures.items()][:3]:
         yield f"{what}: {percent(each['after'])}% on {student}, {percent(each['before'])}% before"
     if failing := work.failing:
-        yield f"still failing: {listed(failing, _MOST_NAMED)}"
+        yield f"still failing: {listed(failing, 5)}"
     if outcome.dropped:
         dropped = counted(len(outcome.dropped), "proposal")
         yield f"dropped or left out: {dropped}, reasons on the page"

@@ -19,8 +19,6 @@ from pytest_upskill.project.messages import safe_line
 Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 
 _SECTION = re.compile(r"\n(?=#{1,3} )")
-_CODEX_CONTEXT = "<environment_context>"
-"""Start of a message that Codex itself sends to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,8 @@ def _events(item: object, speaker: object = None) -> Iterator[Event]:
             yield from _events(part, speaker)
     elif speaker in ("user", "assistant"):
         text = _text(item)
-        if text and not text.startswith(_CODEX_CONTEXT):
+        # Codex itself sends such messages to the model.
+        if text and not text.startswith("<environment_context>"):
             yield Event(kind=speaker, text=text)
 
 

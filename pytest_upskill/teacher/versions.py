@@ -82,10 +82,6 @@ class Settings:
         return Skill(name=self.name or "draft", text=text, case_file=Path(CASE_FILE), cases=())
 
 
-_LONGEST_FRONT = 1000
-"""Most characters of a skill's front matter, which tells the teacher what cases to write."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """What to improve, and by which cases."""
@@ -111,7 +107,8 @@ class Task:
         """What cases are to be about; nothing of a draft."""
         if self.is_new:
             return self.settings.task
-        front = marked("skill", front_of(self.skill.text)[:_LONGEST_FRONT])
+        # It tells the teacher what cases to write.
+        front = marked("skill", front_of(self.skill.text)[:1000])
         task = self.settings.task
         return f"{task}\n\nThe skill so far:\n\n{front}" if task else front
 
