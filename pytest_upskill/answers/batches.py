@@ -29,23 +29,18 @@ from pytest_upskill.project.files import ignore_in_git, read_state, write_file
 PRICE = 0.5
 """Share of the price that vendors charge for a request in a batch."""
 
-_WITH_BATCHES = frozenset({"anthropic", "openai"})
-"""Providers whose formats have batches."""
-
 _QUIET_S = 1.0
 """Seconds without a further request after which a batch is submitted."""
 _MOST_REQUESTS = 500
 """Number of requests in a batch, whose results are read at once."""
 _FIRST_POLL_S, _LONGEST_POLL_S = 1.0, 30.0
-_SUBMISSIONS = 6
-"""Maximum number of attempts to submit a batch."""
 _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
 
 
 def may_have_batches(model: Model) -> bool:
     """Return whether the host of a model may have batches; a server of one's own may lack them."""
-    return model.provider in _WITH_BATCHES and not model.runs_program
+    return model.provider in {"anthropic", "openai"} and not model.runs_program
 
 
 def is_batchable(request: Request) -> bool:
@@ -260,7 +255,7 @@ class BatchClient:
         try:
             # Only what cannot have been submitted is submitted again.
             submission = repeating(
-                stop=stop_after_attempt(_SUBMISSIONS),
+                stop=stop_after_attempt(6),
                 may_help=lambda error: error.retryable and not error.billable,
             )
             batch: str = await submission(self.api.submit, requests, model)

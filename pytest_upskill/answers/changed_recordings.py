@@ -13,8 +13,6 @@ from pytest_upskill.project.files import display_path
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 """Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
 
-_DEFAULT_BRANCHES = ("HEAD", "main", "master")
-
 
 def merge_targets() -> list[str]:
     """Return the branch that a CI system wants to merge a pull request into; nothing elsewhere."""
@@ -35,7 +33,7 @@ def changed_files(kind: str, folder: Path, refs: Sequence[str | None]) -> list[s
     """
     if not folder.is_dir():
         return []
-    defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
+    defaults = [f"origin/{branch}" for branch in ("HEAD", "main", "master")]
     # Where git cannot tell, it says so below.
     with suppress(git.GitError):
         if not git.git_output(folder, "remote"):

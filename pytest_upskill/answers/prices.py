@@ -125,9 +125,7 @@ class Prices:
         # A user's own server may have any price, even for a model with a vendor's name. The list
         # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
-        if own_server or not self._has_price_list:
-            return None
-        return _list_price(model, counts)
+        return None if own_server or not self._has_price_list else _list_price(model, counts)
 
 
 @lru_cache(maxsize=4096)  # a price takes 0.2 ms, and answers of a model are often equally long

@@ -176,9 +176,6 @@ def completion_of(recording: Recording) -> Completion:
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 
-_SAMPLE = 1000
-"""Number of recordings that tell what others may cost; their files are named at random."""
-
 
 class Cache:
     """A folder of recordings: one JSON file for each completion, named by a digest of the request.
@@ -347,7 +344,8 @@ class Cache:
     def past(self) -> list[tuple[Mapping[str, Any], Completion]]:
         """Recorded requests with their completions, a sample if there are many."""
         pairs = []
-        for _, recording in islice(self.recordings(agents=True), _SAMPLE):
+        # Files are named at random: these tell what others may cost.
+        for _, recording in islice(self.recordings(agents=True), 1000):
             with suppress(ValidationError, UnsafeRecordError):
                 pairs.append((recording.request, completion_of(recording)))
         return pairs
