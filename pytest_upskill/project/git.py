@@ -189,8 +189,7 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
         paths += _pathspecs(others, top_of(folder))
     # A setting may tell git to pass over submodules.
-    diff = ("diff", "--name-only", "--ignore-submodules=none", commit)
-    if _text(folder, *diff, "--", *paths):
+    if _text(folder, "diff", "--name-only", "--ignore-submodules=none", commit, "--", *paths):
         return True
     return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
 

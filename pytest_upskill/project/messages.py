@@ -42,12 +42,9 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-_PLURALS = {"is": "are", "was": "were", "has": "have"}
-
-
 def agreeing(verb: str, count: int) -> str:
     """Return a verb in the number of its subject: ``is`` of one, ``are`` of others."""
-    return verb if count == 1 else _PLURALS[verb]
+    return verb if count == 1 else {"is": "are", "was": "were", "has": "have"}[verb]
 
 
 def listed(names: Sequence[str], most: int | None = 3) -> str:

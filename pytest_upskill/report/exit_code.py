@@ -27,9 +27,6 @@ EXIT_CODES: Mapping[Outcome, int] = {
 }
 """Exit codes, those of pytest and one more."""
 
-_MOST_CAUSES = 3
-"""How many causes have a line of their own."""
-
 
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
@@ -69,7 +66,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     examples = {without_numbers(error): error for error in reversed(errors)}
     causes = Counter(map(without_numbers, errors))
     if causes:
-        frequent = causes.most_common(_MOST_CAUSES)
+        frequent = causes.most_common(3)
         for cause, count in frequent:
             yield f"{counted(count, 'trial')} not measured: {examples[cause]}"
         if others := causes.total() - sum(count for _, count in frequent):

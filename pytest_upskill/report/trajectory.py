@@ -10,9 +10,6 @@ from pytest_upskill.checks.text import cut
 from pytest_upskill.models import AgentRun, AgentTurn
 from pytest_upskill.project.messages import counted
 
-_LAST_TURNS = 3
-_RESULT_LINES = 4
-"""Lines of a result on the terminal: the last ones, as errors are at the end."""
 _LINE_CHARS = 160
 _FIRST_LINES, _LAST_LINES = 4, 10
 """Lines of a result on a page."""
@@ -73,7 +70,7 @@ def both_ends(result: str) -> str:
 
 def last_steps(run: AgentRun) -> str:
     """Return the last turns of a run for a terminal: calls, and the last lines of their results."""
-    first = max(0, len(run.turns) - _LAST_TURNS)
+    first = max(0, len(run.turns) - 3)
     lines = [
         line
         for number, turn in enumerate(run.turns[first:], first + 1)
@@ -88,4 +85,5 @@ def _turn_lines(head: str, turn: AgentTurn) -> Iterator[str]:
     for call in turn.calls:
         yield head + cut(f"{call.name} {arguments_of(call)}".replace("\n", " "), _LINE_CHARS)
         result = [line for line in call.result.splitlines() if line.strip()]
-        yield from (f"  | {cut(line, _LINE_CHARS)}" for line in result[-_RESULT_LINES:])
+        # The last ones: errors are at the end.
+        yield from (f"  | {cut(line, _LINE_CHARS)}" for line in result[-4:])

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, NoReturn
 
-_SIGNALLED = 128  # what a shell adds to the number of the signal that ended a program
-_CANNOT_START = 127
 _PAUSE_S = 0.001
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -98,7 +96,7 @@ def _exec(
         os.execv(program[0], program)  # noqa: S606 - to run a program is its purpose
     except OSError as error:
         os.write(2, f"cannot start {program[0]}: {error}\n".encode())
-    os._exit(_CANNOT_START)
+    os._exit(127)
 
 
 def _confine(capabilities: int, writable: str, readable: Iterable[str]) -> None:
@@ -219,7 +217,8 @@ def _wait(child: int, wakeup: int, deadline: float) -> int | None:
         ended, status = os.waitpid(-1, os.WNOHANG)
         if ended == child:
             code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else _SIGNALLED - code
+            # A shell adds 128 to the number of the signal that ended a program.
+            return code if code >= 0 else 128 - code
         if ended:
             continue
         ready, _, _ = select.select([0, wakeup], [], [], max(0.0, deadline - time.monotonic()))

@@ -22,9 +22,6 @@ PLACES: Mapping[str, str] = {WORK: "/workspace", HOME: "/home/agent"}
 SHELL_LIMITS = Limits(memory_bytes=16 << 30)
 """Limits of one command. They count address space, of which Node alone reserves over 4 GiB."""
 
-# All packages that pytest imports.
-_PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
-
 # Git ends where it may not look for the system's settings, as at the level landlock.
 _ENTER = """
 HOME=$1; cd "$2" || exit 125; shift 2
@@ -98,7 +95,8 @@ def link_pytest(root: Path) -> Iterator[Path]:
         What has been linked, and must be readable.
     """
     (root / "lib").mkdir()
-    for name in _PYTEST:
+    # All packages that pytest imports.
+    for name in ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments"):
         if (spec := find_spec(name)) and spec.origin:
             file = Path(spec.origin)
             found = file.parent if file.name == "__init__.py" else file

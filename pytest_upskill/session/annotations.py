@@ -16,12 +16,6 @@ from pytest_upskill.session.results import TrialRecord
 _SAME = "pytest_github_actions_annotate_failures"
 """A plugin that annotates every failed test."""
 
-_MOST = 10
-"""How many errors of a step GitHub shows."""
-
-_LONGEST = 1000
-"""Characters of a message."""
-
 _ERROR = "::error title=pytest-upskill::"
 _WARNING = "::warning title=pytest-upskill::"
 
@@ -69,7 +63,8 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
     """Yield commands that mark failed cases at their lines, and failed gates at the skills."""
     failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
     ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
-    for report in ours[:_MOST]:
+    # GitHub shows no more errors of a step.
+    for report in ours[:10]:
         lines = str(report.longrepr).strip().splitlines() or [""]
         path, line, _ = report.location or (report.nodeid, None, "")
         file = reporter.config.rootpath / path
@@ -96,7 +91,7 @@ def _place(file: Path, line: int, title: str) -> str:
 
 def _escaped(text: str) -> str:
     """Escape a text as toolkit/packages/core/src/command.ts does, so that it stays one command."""
-    return safe_line(text[:_LONGEST]).replace("%", "%25")
+    return safe_line(text[:1000]).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -52,8 +52,7 @@ def shown(path: Path, config: pytest.Config) -> str:
 
 def arguments_of(config: pytest.Config) -> list[Path]:
     """Return the absolute paths of the command line's arguments, without the names of tests."""
-    start = config.invocation_params.dir
-    return [start / argument.partition("::")[0] for argument in config.args]
+    return [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
 
 
 def project_of(config: pytest.Config) -> Path:
@@ -96,10 +95,6 @@ _NAMES_OF_CASES = re.compile(
     re.IGNORECASE,
 )
 """What the name of a file, or of one of the two folders above, may have in common with cases."""
-_MOST_READ = 1000
-"""How many files are searched for cases that nobody has asked for."""
-_MOST_PATTERNS = 3
-"""How many patterns the setting has that is offered."""
 
 
 def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]:
@@ -112,7 +107,7 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
     root = config.rootpath
     inside = {file: file.relative_to(root) for file in unread if file.is_relative_to(root)}
     named = [each for each in inside if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))]
-    found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
+    found = [file for file in named[:1000] if has_shape_of_cases(file)]
     discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them
     of_skills = [file for file in found if any(discovery.skills_of(file))]
     of_none = [file for file in found if file not in of_skills]
@@ -123,7 +118,7 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
         if files:
             names = listed([shown(file, config) for file in files])
             patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
-            setting = f"upskill_case_files = {' '.join(patterns[:_MOST_PATTERNS])}"
+            setting = f"upskill_case_files = {' '.join(patterns[:3])}"
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
 
 

@@ -16,8 +16,6 @@ _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
 _PLACE = re.compile(r"(?P<path>.*?)(?::(?P<line>\d+))?(?::\d+)?", re.DOTALL)
 """``path``, ``path:line`` or ``path:line:column``; a colon may also be part of the path."""
 
-_SHOWN_PLACES = 3
-
 
 RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 """How pytest ends where it has run nothing to report."""
@@ -113,7 +111,7 @@ class GroupedWarnings:
         self._issue()
 
     def _issue(self) -> None:
-        most = None if self._config.get_verbosity() > 0 else _SHOWN_PLACES
+        most = None if self._config.get_verbosity() > 0 else 3
         for similar in self._by_cause.values():
             _, text, warning = similar[0]
             warning.line = ""  # a line of the file says no more

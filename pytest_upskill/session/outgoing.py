@@ -94,8 +94,7 @@ def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
     runs = item.result.runs if item.result else ()
     missed = [(number, run.completion) for number, run in enumerate(runs, 1) if not run.passed]
     verbose = item.config.get_verbosity() > 0
-    texts = (completion.text for _, completion in missed)
-    for text in filter(str.strip, dict.fromkeys(texts)):
+    for text in filter(str.strip, dict.fromkeys(completion.text for _, completion in missed)):
         if verbose or len(text) <= _BEGINNING:
             yield ANSWER, quoted_lines(text)
         else:

@@ -144,10 +144,6 @@ def _shorter_run(run: RunResult) -> RunResult:
     return replace(run, completion=shorter, left_out=left_out)
 
 
-_LONGEST_MESSAGE = 1000
-"""Characters of an attribute that every known reader accepts."""
-
-
 def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     """Add the answers of a failed trial, which a terminal has in part, as ``system-out``.
 
@@ -161,7 +157,8 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
         message = element.get("message")
         # Only its first line: pytest writes the complete report as text.
         if message is not None and element.text:
-            element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])
+            # Every known reader accepts an attribute of this length.
+            element.set("message", message.partition("\n")[0][:1000])
     if report.when == "call" and report.upskill is not None:
         missed = (run.completion.text for run in report.upskill.result.runs if not run.passed)
         for text in dict.fromkeys(missed):

@@ -20,8 +20,6 @@ from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
 NOT_COLLECTED = pytest.StashKey[list[str]]()
 """Names of the files that pytest would have imported."""
 
-_FOLDERS_OF_EVALS = frozenset({"eval", "evals", "evaluations"})
-
 
 class HooksOfParent:
     """A node with the hooks of its parent.
@@ -136,4 +134,4 @@ def _is_named_as(folder: Path, root: Path) -> bool:
     names = {*os.listdir(folder)} if folder.is_dir() else set()  # noqa: PTH208  names
     if "SKILL.md" in names or folder == root:
         return "SKILL.md" in names
-    return folder.name in _FOLDERS_OF_EVALS or not CASE_FILES.isdisjoint(names)
+    return folder.name in {"eval", "evals", "evaluations"} or not CASE_FILES.isdisjoint(names)

@@ -36,7 +36,6 @@ from pytest_upskill.session.settings import runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
-_POLL_S = 0.01
 _ANSWERS = TypeAdapter(list[Answer])
 
 
@@ -179,7 +178,7 @@ class Handover:
             if not self.open_marker.exists():
                 why = "the run was stopped, or the disk is full, before this trial had its answers"
                 pytest.fail(why, pytrace=False)
-            time.sleep(_POLL_S)
+            time.sleep(0.01)
         return _ANSWERS.validate_json(file.read_bytes())
 
     def mark_closed(self) -> None:

@@ -21,15 +21,13 @@ from pytest_upskill.trials.result import RunResult, TrialResult
 
 MOST_BYTES = 5_000_000
 
-_EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
-"""Characters of an answer to show, tried in turn until the page is small enough."""
-
 
 def write_html(report: Report) -> str:
     """Return a report as a page of at most `MOST_BYTES`, unless it is larger without answers."""
     template = environment().get_template("report.html")
     page = ""
-    for limit in _EXCERPTS:
+    # Characters of an answer to show, until the page is small enough.
+    for limit in (4096, 2048, 1024, 512, 256, 128, 0):
         page = template.render(report=report, limit=limit)
         if len(page.encode()) <= MOST_BYTES:
             break

@@ -36,10 +36,6 @@ Each has an option of the same name.
 """
 
 
-_SUMMARY_LIMIT = 900_000
-"""Maximum bytes of a step's summary; GitHub shows none over 1 MiB."""
-
-
 def in_github_actions(environment: Mapping[str, str]) -> bool:
     """Return whether this is a job of GitHub Actions."""
     return any(environment.get(name) for name in _FILES)
@@ -60,7 +56,8 @@ def write_for_github(report: Report, environment: Mapping[str, str]) -> list[str
         if file := environment.get(name):
             try:
                 with Path(file).open("a", encoding="utf-8") as stream:
-                    stream.write(text(report, _SUMMARY_LIMIT - stream.tell()))
+                    # GitHub shows no summary of a step over 1 MiB.
+                    stream.write(text(report, 900_000 - stream.tell()))
             except OSError as error:
                 problems.append(f"cannot write {name}: {error.strerror}")
     return problems

@@ -19,8 +19,6 @@ from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.stats import CaseCounts, regression_test, significant
 
-_DIGITS = 4
-"""Significant digits of a figure."""
 _DIGEST = 8
 """Characters of a digest."""
 
@@ -294,7 +292,7 @@ def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
         (each.case, each.prompt_digest, each.grader_digest) for each in cell.current_trials
     )
     values = (
-        float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+        float(f"{value:.4g}") if isinstance(value, float) else value
         for value in map(scalars(gate).get, names)
     )
     return KeptCell(

@@ -16,8 +16,6 @@ Metric = Literal["success", "tokens"]
 
 _BAR = 20
 """Characters of a bar."""
-_BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
-"""Characters of a bar, full and empty."""
 _LEGENDS = {False: LEGEND, True: TRIGGER_LEGEND}
 """What the columns mean, by whether they are about the choice of a skill."""
 WORSE = "WORSE"
@@ -125,7 +123,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def bar(value: float | None, most: float, blocks: bool) -> str:
     """Return a bar as long as a value is of the most; empty without a value."""
-    full, empty = _BLOCKS if blocks else ("#", ".")
+    full, empty = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}") if blocks else ("#", ".")
     length = round(_BAR * value / most) if value and most else 0
     return full * length + empty * (_BAR - length)
 
@@ -172,6 +170,4 @@ def _row(point: Point, why_break: str) -> dict[str, Scalar]:
 
 def _harmless(value: Scalar) -> Scalar:
     """Return a text that no spreadsheet takes for a formula; other values unchanged."""
-    if not isinstance(value, str):
-        return value
-    return _FORMULA.sub(r"\1'", safe_line(value))
+    return _FORMULA.sub(r"\1'", safe_line(value)) if isinstance(value, str) else value
