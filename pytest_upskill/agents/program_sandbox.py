@@ -52,6 +52,9 @@ _SPARE_THREADS = 100
 """How many more the kernel allows, so that it is seen that there are too many."""
 _CHECK_S = 0.5
 """Maximum seconds between two checks of the limits."""
+_KILL_S = 10.0
+"""Seconds that a killed program may take to end."""
+_MAX_OUTPUT_BYTES = 32 << 10
 _ERROR = re.compile(r'"message": ?"([^"\n]+)|(\b(?:API )?error[: ][^"\n]+)', re.IGNORECASE)
 """What an event or a line says of an error."""
 
@@ -113,9 +116,9 @@ class ProgramSandbox:
                 await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
             finally:
                 _kill(process)
-                await asyncio.wait((exited,), timeout=10.0)
+                await asyncio.wait((exited,), timeout=_KILL_S)
                 exited.cancel()
-            output.seek(max(0, output.seek(0, os.SEEK_END) - (32 << 10)))
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
             return error_in(output.read().decode("utf-8", "replace"))
 
     async def _start(self, output: BinaryIO) -> asyncio.subprocess.Process:

@@ -29,6 +29,8 @@ from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import ProviderError, Request, RunLimits
 from pytest_upskill.models.streams import MAX_REPLY
 
+_FINISH_S = 10.0
+"""Seconds to wait for a reply that is still arriving when the agent exits."""
 _SEND_S = 30.0
 """Seconds after which an agent that reads no more of a reply counts as gone."""
 _MAX_CONNECTIONS = 64
@@ -40,6 +42,9 @@ _MAX_BRACKETS = 1_000_000
 
 _MAX_NAME_CHARS = 40
 _CHUNK = 1 << 16
+
+_GENERATING = ("generateContent", "streamGenerateContent")
+"""What Gemini's program asks of a model, as the end of the URL."""
 
 
 @dataclass(eq=False)
@@ -100,7 +105,7 @@ class Proxy:
     async def finish(self) -> None:
         """Wait briefly for a reply that is still arriving, because it is paid for."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(10.0), self._request_lock:
+            async with asyncio.timeout(_FINISH_S), self._request_lock:
                 pass
 
     async def aclose(self) -> None:
@@ -166,7 +171,7 @@ class Proxy:
         # The model is that of the run, whichever the agent names.
         route = f"models/{quote(self.request.model.name, safe='')}:{verb}"
         query = "?alt=sse" if verb.startswith("stream") else ""
-        return route + query if verb in {"generateContent", "streamGenerateContent"} else ""
+        return route + query if verb in _GENERATING else ""
 
     async def _forward(
         self, route: str, content: bytes, in_conversation: bool, settle: Settle, agent: AgentRequest

@@ -34,6 +34,8 @@ _QUIET_S = 1.0
 _MOST_REQUESTS = 500
 """Number of requests in a batch, whose results are read at once."""
 _FIRST_POLL_S, _LONGEST_POLL_S = 1.0, 30.0
+_SUBMISSIONS = 6
+"""Maximum number of attempts to submit a batch."""
 _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
 
@@ -255,7 +257,7 @@ class BatchClient:
         try:
             # Only what cannot have been submitted is submitted again.
             submission = repeating(
-                stop=stop_after_attempt(6),
+                stop=stop_after_attempt(_SUBMISSIONS),
                 may_help=lambda error: error.retryable and not error.billable,
             )
             batch: str = await submission(self.api.submit, requests, model)

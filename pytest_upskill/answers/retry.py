@@ -47,6 +47,8 @@ _COOLDOWN_S = 15.0
 _BURST_S = 1.0
 """Requests that are sent within this time may be served in any order."""
 
+_OVERLOADED = frozenset({429, 529})
+"""Statuses of a host that has too many requests."""
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 8.0
 _LONGEST_RETRY_AFTER_S = 60.0
@@ -273,7 +275,7 @@ class Retries:
         if not timed_out or self.pace.in_flight == {slot}:
             attempts.seconds += self.pace.clock() - slot.sent_at
         self._has_replied |= error.status is not None
-        if error.status in {429, 529}:
+        if error.status in _OVERLOADED:
             self.pace.refused()
 
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:

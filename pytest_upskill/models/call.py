@@ -31,6 +31,7 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 
 CONNECT_S = 10.0
 """Seconds until a connection must be made."""
+_KEEPALIVE_S = 120.0
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -93,7 +94,7 @@ class SdkClient:
         bounded = type("BoundedClient", (_BoundedClient, module.DefaultAsyncHttpxClient), {})
         client = bounded(
             timeout=timeout,
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=120.0),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
             event_hooks={"request": [partial(hook, endpoint)]},
@@ -142,6 +143,7 @@ async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
 
 
 _FATAL = frozenset({401, 402, 403, 407}) | errors.REDIRECTS | errors.NOT_SERVED
+_TEMPORARY = frozenset({408, 409, 429})
 
 
 class _FilteredError(ProviderError):
@@ -282,7 +284,7 @@ class Call:
             advice = "the limit of the day is used up: run again when it is renewed, as answers "
             advice += "are recorded, or raise it"
         retryable = (
-            (status in {408, 409, 429} or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
+            (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
             and status not in errors.NOT_SERVED
             and not out_of_quota
         )

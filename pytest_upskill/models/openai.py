@@ -29,6 +29,9 @@ from pytest_upskill.models.responses import as_function, read_response, response
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
 _OPENAIS = re.compile(r"gpt-(?!oss)|\bo\d|-pro\b|codex|deep-research|computer-use")
 """Names of OpenAI's models, of which some have no chat."""
+_REFUSED_WITHIN_S = 1.0
+"""Seconds in which a host refuses the first request of a model that has no chat."""
+_AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
@@ -68,9 +71,9 @@ class OpenAIClient(SdkClient):
             finally:
                 first_ended.set()
         if not first_ended.is_set() and _may_lack_chat(request.model):
-            # If it is refused for that, no other is sent in vain; that takes a second at most.
+            # If it is refused for that, no other is sent in vain; that takes no answer's time.
             with suppress(TimeoutError):
-                await asyncio.wait_for(first_ended.wait(), 1.0)
+                await asyncio.wait_for(first_ended.wait(), _REFUSED_WITHIN_S)
         return await self._complete(request)
 
     async def _complete(self, request: Request) -> Completion:
@@ -165,7 +168,7 @@ _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 def _azure(openai: Any, endpoint: Endpoint) -> Callable[..., Any]:
     """Return what makes a client of Azure, with its key, or else signed in by azure-identity."""
     url = endpoint.url.removesuffix("/v1").removesuffix("/openai")
-    version = os.environ.get("OPENAI_API_VERSION", "2024-10-21")
+    version = os.environ.get("OPENAI_API_VERSION", _AZURE_API_VERSION)
     client = partial(openai.AsyncAzureOpenAI, azure_endpoint=url, api_version=version)
     if any(os.environ.get(name) for name in BY_PREFIX["azure"].keys):
         return client

@@ -8,6 +8,7 @@ from pytest_upskill.models.completion import clean
 from pytest_upskill.models.content import get_field
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 
+_TIMEOUT_S = 2.0
 _MAX_BYTES = 1 << 22
 _MAX_CHARS = 200
 _LASTING = ("id", "root")
@@ -48,7 +49,7 @@ def _fetch_list(endpoint: Endpoint) -> list[Mapping[str, Any]]:
         headers["authorization"] = f"{endpoint.scheme} {endpoint.key}"
     body = bytearray()
     with httpx2.stream(
-        "GET", url, headers=headers, timeout=2.0, follow_redirects=False
+        "GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False
     ) as response:
         response.raise_for_status()
         for chunk in response.iter_bytes():
