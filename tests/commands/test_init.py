@@ -152,3 +152,16 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     assert "broken/SKILL.md:1:1: no frontmatter" in said.err
     assert read(other) == before
     assert read(skill)["cases"]
+
+
+def test_a_skill_may_have_the_name_of_a_command(
+    skill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (skill / "SKILL.md").read_text("utf-8")
+    named = skill.rename(skill.with_name("report"))
+    (named / "SKILL.md").write_text(text.replace("name: sensors", "name: report"), "utf-8")
+    monkeypatch.chdir(named.parent)
+
+    assert main(["init", "report"]) == 0
+
+    assert read(named)["cases"]
