@@ -6,7 +6,6 @@ It imports what they need, in such a run, as that one rewrites assertions.
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import serve
+from tests.forked import freeze, serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
@@ -49,5 +48,5 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.Stri
     )
     os.chdir(before)
 # What was imported stays: no forked process need search it for garbage, and copy it by doing so.
-gc.freeze()
+freeze()
 serve(int(sys.argv[1]))
