@@ -7,7 +7,6 @@ commands start is for ``test_startup.py`` and ``test_packaging.py`` in ``tests/s
 from __future__ import annotations
 
 import atexit
-import gc
 import json
 import os
 import runpy
@@ -160,17 +159,6 @@ def _keep(server: subprocess.Popen[bytes]) -> None:
         assert server.stdin is not None
         server.stdin.close()
         server.wait()
-
-
-def freeze() -> None:
-    """Spare the garbage collector what was imported, which stays to the end."""
-    if "hypothesis" in sys.modules:
-        from hypothesis import given
-        from hypothesis.strategies import none
-
-        # Before its first test it looks for what refers to its generator; what is frozen hides.
-        given(none())(lambda _: None)()
-    gc.freeze()
 
 
 def serve(descriptor: int) -> None:

@@ -6,6 +6,7 @@ It imports what they need, in such a run, as that one rewrites assertions.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -14,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import freeze, serve
+from tests.forked import serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
 import anthropic.resources.messages, openai.resources.chat.completions
 import anyio._backends._asyncio, genai_prices.data, genai_prices.decompose
-import genai_prices.validation, httpcore2, hypothesis
+import genai_prices.validation, httpcore2
 import xdist.dsession, xdist.remote
 import pytest_upskill.checks.compile, pytest_upskill.commands.main
 import pytest_upskill.grading.labels
@@ -48,5 +49,5 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.Stri
     )
     os.chdir(before)
 # What was imported stays: no forked process need search it for garbage, and copy it by doing so.
-freeze()
+gc.freeze()
 serve(int(sys.argv[1]))
