@@ -119,7 +119,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_upskill.session.start import start
 
         start(config)
-        # At the end the memory goes with the process: a search for garbage takes a tenth of a run.
+        # The memory goes with the process: to search it for garbage takes a sixth of a short run.
         atexit.register(gc.freeze)
         return
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):

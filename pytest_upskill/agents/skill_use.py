@@ -12,7 +12,7 @@ from itertools import chain
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, InstalledSkill
-from pytest_upskill.project.frontmatter import front_of
+from pytest_upskill.project.frontmatter import body_of, front_of
 
 SKILL_FILE = "SKILL.md"
 
@@ -119,7 +119,7 @@ def _pieces_by_file(skill: InstalledSkill) -> Mapping[str, Collection[str]]:
     return {
         file.name: _pieces(
             # Not the frontmatter, which the catalogue quotes.
-            file.text.removeprefix(front_of(file.text)) if file.name == SKILL_FILE else file.text
+            body_of(file.text) if file.name == SKILL_FILE else file.text
         )
         for file in skill.files
         if not file.binary

@@ -185,8 +185,8 @@ def _with_case_changes(
     changed = [name for name, case in now.items() if name in then and then[name] != case]
     if before.gate != skill.gate:
         changed.append("the gate")
-    hidden = [case.id for case in skill.cases if case.trigger] if skill.hidden else []
-    unasked = [] if before.hidden else hidden
+    is_hidden_now = skill.hidden and not before.hidden
+    unasked = [case.id for case in skill.cases if case.trigger and is_hidden_now]
     kinds = (("removed", removed), ("changed", changed), ("not asked any more", unasked))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
     return replace(

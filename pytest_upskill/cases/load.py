@@ -26,7 +26,7 @@ from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.to_cases import CaseMaker, FileCases
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
-from pytest_upskill.project.frontmatter import front_of
+from pytest_upskill.project.frontmatter import body_of
 from pytest_upskill.project.messages import listed
 
 MAX_CASES = 1000
@@ -135,7 +135,7 @@ class _Loader:
     def _skill(self, skill: SkillFolder, cases: Sequence[Case]) -> Skill:
         text, bundle = skill.text, skill.bundle
         problems = [*(replace(each, is_hint=True) for each in text.warnings), *bundle.warnings]
-        if cases and text.text and not text.text.removeprefix(front_of(text.text)).strip():
+        if cases and text.text and not body_of(text.text).strip():
             what = "no instructions below the frontmatter: write what an agent needs to know"
             problems.append(Problem(what=what))
         warnings, hints = _by_weight(problems, self._display_name(skill.folder))

@@ -63,14 +63,15 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
         hidden: Which files of the folder hold answers.
     """
     parts: dict[str, str] = {}
-    warnings = [*_defects(folder, skill)]
+    names = _names(skill)
+    warnings = [*_defects(folder, skill, names)]
     left = MAX_TOTAL_BYTES
 
     def leave_out(at: int, why: str, *, is_hint: bool = False) -> None:
         problem = Problem.in_text(skill.text, at, f"left out of the context: {why}")
         warnings.append(replace(problem, is_hint=is_hint))
 
-    for name, at in _named_files(folder, skill, hidden):
+    for name, at in _named_files(folder, names, hidden):
         if hidden_files.has_shape_of_cases(folder / name):
             what = f"{name!r} reads as a case file, and no model may see its answers"
             leave_out(at, what, is_hint=True)
@@ -146,9 +147,9 @@ def _is_expected(error: Unreadable, folder: Path, name: str) -> bool:
     return any((other / "SKILL.md").exists() for other in others)
 
 
-def _defects(folder: Path, skill: SkillText) -> Iterator[Problem]:
+def _defects(folder: Path, skill: SkillText, names: Mapping[str, int]) -> Iterator[Problem]:
     """Yield references that are missing, and conflicts that a merge has left."""
-    for name, at in _names(skill).items():
+    for name, at in names.items():
         if name.startswith("references/") and not (folder / name).exists():
             yield replace(Problem.in_text(skill.text, at, f"there is no {name}"), is_hint=True)
     for conflict in _CONFLICT.finditer(skill.text, skill.body_at):
@@ -166,9 +167,11 @@ def _names(skill: SkillText) -> Mapping[str, int]:
     return found
 
 
-def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
+def _named_files(
+    folder: Path, names: Mapping[str, int], hidden: HiddenFiles
+) -> Iterator[tuple[str, int]]:
     """Yield the names of existing files, each with the offset of its first mention."""
-    for name, at in _names(skill).items():
+    for name, at in names.items():
         if name.startswith("../") and is_inside(folder / name, folder):
             continue
         is_other = name.casefold() != "skill.md" and (folder / name).is_file()

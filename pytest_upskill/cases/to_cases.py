@@ -75,7 +75,7 @@ class CaseMaker:
             BadFile: No entry can be read; it lists all problems.
         """
         reading, entries = self.reading, self.reading.entries
-        if flaws := reading.flaws():
+        if flaws := [*reading.flaws(), *reading.of_own_format()]:
             raise BadFile(flaws)
         made = [self._case(each) for each in entries]
         mistakes = [problem for _, _, found in made for problem in found]

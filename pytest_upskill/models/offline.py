@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from pytest_upskill.models.completion import Completion, ToolCall
 from pytest_upskill.models.request import ProviderError, Request
-from pytest_upskill.project.frontmatter import front_of
+from pytest_upskill.project.frontmatter import body_of
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
 NO_REFERENCE = (
@@ -83,8 +83,7 @@ class OfflineClient:
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
         block = _SKILL.fullmatch(request.skill)
-        skill = block[1] if block else request.skill
-        context = [*self._passages(skill.removeprefix(front_of(skill)))]
+        context = [*self._passages(body_of(block[1] if block else request.skill))]
         for name, text in files:
             context += self._passages(_file_markdown(name, text))
         answer = _answer(context, _stems(question))

@@ -12,3 +12,8 @@ def front_of(text: str) -> str:
     """Return the frontmatter with both its lines, "" of a text without one."""
     found = FRONTMATTER.match(text)
     return found[0] if found else ""
+
+
+def body_of(text: str) -> str:
+    """Return what follows the frontmatter."""
+    return text.removeprefix(front_of(text))

@@ -294,7 +294,8 @@ def run_git(
 def _has_changes(project: Path, folders: Iterable[Path], written: Iterable[Path]) -> bool:
     status = "status", "--porcelain"
     inside = sorted({str(folder) for folder in folders if folder.is_dir()})
-    names = [from_top(each, top_of(project)) for each in written]
+    top = top_of(project)
+    names = [from_top(each, top) for each in written]
     left_out = [f":(exclude,top,literal){name}" for name in names if not name.startswith("../")]
     left_out.append(_NOT_OURS)
     return bool(

@@ -31,6 +31,8 @@ from pytest_upskill.teacher.files import Consent, Drafts
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm, Trial, plan
 
+_TICK = 0.2
+"""Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
 MAX_TOKENS, RAISED_TOKENS = 8192, 32_768
 """Maximum output tokens of a teacher's reply, and of its second try if it was cut."""
 
@@ -243,8 +245,7 @@ class Engine:
         pending = set(futures)
         try:
             while pending:
-                # Until then, neither the live line is updated nor Ctrl-C noticed.
-                _, pending = wait(pending, timeout=0.2)
+                _, pending = wait(pending, timeout=_TICK)
                 tally.count()
                 self._show(progress_parts(tally, resources.activity, resources.bill.all, purpose))
         finally:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters.choice import ExpectedChoice
 from pytest_upskill.cases.source.document import JsonPath, shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile
 from pytest_upskill.project.messages import did_you_mean
+
+IS_OURS = f"only {CASE_FILE} can have it: give the file that name, beside the SKILL.md"
+"""What is wrong with a file in our own format under another name."""
 
 
 class Weight(Enum):

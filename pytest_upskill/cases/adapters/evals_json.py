@@ -19,7 +19,7 @@ from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, entries_at
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own_skill
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
+from pytest_upskill.cases.adapters.draft import IS_OURS, NOTHING, Draft, Flaw, Weight, as_list
 from pytest_upskill.cases.adapters.other_tools import GRADERS
 
 _QUESTION = "prompt|input|question|query|task|instruction|user_request|text"
@@ -48,9 +48,6 @@ _LISTS = re.compile(
 )
 """Keys of lists of cases; any other list counts if each entry has a question."""
 
-
-IS_OURS = f"only {CASE_FILE} can have it: give the file that name, beside the SKILL.md"
-"""What is wrong with a file in our own format under another name."""
 
 SKILL_AT_TOP: Keys = {_SKILL: keys.SKILL}
 """How the skill of a whole file is named."""

@@ -11,14 +11,8 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import other_tools, plugin_eval, promptfoo
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, read_keys, unknown
-from pytest_upskill.cases.adapters.draft import Note, Weight
-from pytest_upskill.cases.adapters.evals_json import (
-    EVALS_JSON,
-    IS_OURS,
-    PROMPTS_CSV,
-    SKILL_AT_TOP,
-    TRIGGERS,
-)
+from pytest_upskill.cases.adapters.draft import IS_OURS, Note, Weight
+from pytest_upskill.cases.adapters.evals_json import EVALS_JSON, PROMPTS_CSV, SKILL_AT_TOP, TRIGGERS
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 from pytest_upskill.cases.source.formats import PARSERS
@@ -91,14 +85,13 @@ class Reading:
     def flaws(self, *entries: Entry) -> list[Problem]:
         """Return the flaws of the document in some cases; those in none if none is given."""
         cases = [each.path for each in entries or self.entries]
-        own = [] if entries else self._of_own_format()
-        return [*own] + [
+        return [
             problem
             for path, problem in self.document.flaws
             if any(path[: len(case)] == case for case in cases) == bool(entries)
         ]
 
-    def _of_own_format(self) -> Iterator[Problem]:
+    def of_own_format(self) -> Iterator[Problem]:
         """Yield limits at the top of the file, which would decide nothing."""
         value = self.document.value
         for key in ("gate", "defaults") if isinstance(value, dict) else ():
