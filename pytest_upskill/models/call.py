@@ -17,7 +17,7 @@ import httpx2
 
 from pytest_upskill.models import errors
 from pytest_upskill.models.completion import Completion, clean
-from pytest_upskill.models.content import ErrorReply
+from pytest_upskill.models.content import failed_part
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError
@@ -193,12 +193,10 @@ class Call:
         Raises:
             ProviderError: There is none in it.
         """
-        if not isinstance(body, Mapping) or body.get("error"):
+        if not isinstance(body, Mapping) or failed_part(body):
             raise self._unusable_error(body)
         try:
             completion = read(body)
-        except ErrorReply as error:
-            raise self._unusable_error(error.body) from None
         except (AttributeError, LookupError, TypeError):
             raise self._unusable_error(body) from None
         # Redacted again, as joining the parts of a text may have completed a key.
@@ -308,6 +306,7 @@ class Call:
         Some hosts send errors with status 200. They are treated like the status that they contain,
         but as billable, because the answer may have begun.
         """
+        reply = failed_part(reply) or reply
         code = str(errors.code_of(reply))
         if re.fullmatch("[45][0-9]{2}", code):
             error = self.http_error(int(code), reply, {})

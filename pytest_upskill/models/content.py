@@ -25,21 +25,19 @@ _STOP_REASONS: Mapping[str, StopReason] = {
 """What the words of all formats mean: servers also use those of another format."""
 
 
-class ErrorReply(LookupError):  # noqa: N818  describes a reply, not a failure here
-    """A reply with HTTP status 200 that contains an error in place of an answer.
-
-    Attributes:
-        body: The part of the reply with the error.
-    """
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.body = body
-
-
 def get_field(body: object, name: str) -> object:
     """Return a field of an object, None if there is no such field, or no object."""
     return body.get(name) if isinstance(body, Mapping) else None
+
+
+def failed_part(body: object) -> object:
+    """Return the part of a reply that has an error in place of an answer, None if there is none.
+
+    OpenRouter reports a failure of the model in the choice; a partial answer is not used.
+    """
+    choices = get_field(body, "choices")
+    parts = (body, *choices) if isinstance(choices, list) else (body,)
+    return next((part for part in parts if get_field(part, "error")), None)
 
 
 def token_count(usage: object, name: str) -> int | None:

@@ -282,13 +282,9 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
     """Return the completion in a reply, without what only HTTP headers contain.
 
     Raises:
-        ErrorReply: The reply is an error.
         AttributeError, LookupError, TypeError: The reply is malformed.
     """
     choice, usage = body["choices"][0], body.get("usage")
-    # OpenRouter reports a failure of the model here; a partial answer is not used.
-    if choice.get("error"):
-        raise content.ErrorReply(choice)
     message = choice["message"]
     parts = content.read_chat_message(message)
     # Some servers send empty fields, but do not accept them.
