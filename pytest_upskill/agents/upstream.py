@@ -3,7 +3,6 @@
 Only this module adds the key to an agent's request.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass
@@ -21,7 +20,7 @@ from pytest_upskill.models.call import CONNECT_S, NOT_SENT, Call
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
-from pytest_upskill.models.streams import AgentFormat, read_reply
+from pytest_upskill.models.streams import AgentFormat, json_or_text, read_reply
 
 _ALLOWED_BETAS = frozenset(
     {
@@ -131,7 +130,8 @@ class Upstream:
             async with aclosing(response):
                 if response.status_code == HTTPStatus.OK:
                     return self._completion(call, await receive(response))
-                error_body = _json_or_text(await response.aread())
+                data = await response.aread()
+                error_body = json_or_text(data.decode("utf-8", "replace"))
         except NOT_SENT as error:
             raise call.connection_error(error) from None
         except httpx2.HTTPError as error:
@@ -170,10 +170,3 @@ def _base_url(url: str, wire: AgentFormat) -> str:
         # The vendor's own is that of its chat completions.
         return f"{url.removesuffix('/openai').removesuffix('/v1beta')}/v1beta"
     return f"{url.removesuffix('/v1')}/v1" if wire == "messages" else url
-
-
-def _json_or_text(data: bytes) -> object:
-    try:
-        return json.loads(data)
-    except ValueError:
-        return data.decode("utf-8", "replace")

@@ -21,7 +21,7 @@ from pytest_upskill.models.content import failed_part
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError
-from pytest_upskill.models.streams import MAX_REPLY, Format, is_whole, read_reply
+from pytest_upskill.models.streams import MAX_REPLY, Format, is_stream, is_whole, read_reply
 
 Read = Callable[[Mapping[str, Any]], Completion]
 """Reads a reply; AttributeError, LookupError and TypeError mean that it is malformed."""
@@ -363,7 +363,7 @@ def _read(response: httpx2.Response, wire: Format) -> object:
         ValueError: The JSON is invalid.
         httpx2.RemoteProtocolError: The stream ended before the answer did.
     """
-    if response.content.lstrip().startswith((b"data:", b"event:")):
+    if is_stream(response.content):
         with suppress(ValueError, LookupError):
             if is_whole(body := read_reply(response.content, wire)):
                 return body

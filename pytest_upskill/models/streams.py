@@ -23,13 +23,18 @@ _PARTIAL = "partial"
 """Field of a tool call's block in which the text of its arguments grows."""
 
 
+def is_stream(data: bytes) -> bool:
+    """Return whether a reply is streamed; hosts may begin with a comment, as to wait."""
+    return data.lstrip().startswith((b"data:", b"event:", b":", b"id:", b"retry:"))
+
+
 def read_reply(data: bytes, wire: Format) -> Mapping[str, Any]:
     """Return the body of a whole reply, streamed or not.
 
     Raises:
         LookupError, ValueError: It is malformed, or not a JSON object.
     """
-    if not data.lstrip().startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
+    if not is_stream(data):
         body = json.loads(data or b"null")
         if not isinstance(body, dict):
             raise ValueError("the reply is not a JSON object")
@@ -39,7 +44,7 @@ def read_reply(data: bytes, wire: Format) -> Mapping[str, Any]:
         _ADD_EVENT[wire](whole, event)
     for block in whole.get("content") or ():
         if isinstance(block, dict) and _PARTIAL in block:
-            block["input"] = _arguments(block.pop(_PARTIAL))
+            block["input"] = json_or_text(block.pop(_PARTIAL) or "{}")
     return whole
 
 
@@ -59,9 +64,10 @@ def _events(data: bytes) -> Iterator[_Body]:
                 yield event
 
 
-def _arguments(text: str) -> Any:
+def json_or_text(text: str) -> Any:
+    """Return what a text says as JSON, or the text if it is none."""
     try:
-        return json.loads(text or "{}")
+        return json.loads(text)
     except ValueError:
         return text
 

@@ -149,8 +149,12 @@ def test_a_server_that_only_streams_is_asked_for_a_stream(
 
 
 @every_sdk
-def test_a_stream_that_nobody_asked_for_is_read(loopback: Loopback, provider: str) -> None:
-    loopback.replies.append(stream(provider))
+@pytest.mark.parametrize("start", ["", ": processing\n\n", "id: 1\n", "retry: 3000\n"])
+def test_a_stream_that_nobody_asked_for_is_read(
+    loopback: Loopback, provider: str, start: str
+) -> None:
+    body = start + STREAMS[provider]
+    loopback.replies.append(Reply(body=body, content_type="text/event-stream"))
 
     assert read(ask(request_to(model_at(loopback, provider)))) == ("It is 37.", 3, 4, "end")
 
