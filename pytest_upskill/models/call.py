@@ -178,8 +178,7 @@ class Call:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
             # The message is the host's, and no answer to grade.
-            nothing = Completion(text="", input_tokens=None, output_tokens=None)
-            return replace(nothing, stop_reason="refusal")
+            return Completion(text="", input_tokens=None, output_tokens=None, stop_reason="refusal")
         completion = self.completion(body, read)
         return replace(
             completion,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.models.completion import Completion, clean
-from pytest_upskill.models.content import get_field, stop_reason, token_count, tool_call
+from pytest_upskill.models.content import stop_reason, token_count, tool_call
 
 _REFUSALS = frozenset({"BLOCKLIST", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"})
 
@@ -23,11 +23,8 @@ def read_generated(body: Mapping[str, Any]) -> Completion:
     texts = [(part["text"], bool(part.get("thought"))) for part in parts if "text" in part]
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
     usage, reason = body.get("usageMetadata"), candidate.get("finishReason")
-    written = [
-        token_count(usage, name) or 0
-        for name in ("candidatesTokenCount", "thoughtsTokenCount")
-        if get_field(usage, name) is not None
-    ]
+    counts = (token_count(usage, name) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
+    written = [count for count in counts if count is not None]
     return Completion(
         text=clean("".join(text for text, thought in texts if not thought)),
         reasoning=clean("".join(text for text, thought in texts if thought)),

@@ -78,8 +78,4 @@ def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
         if item.get("type") == "function_call":
             yield content.tool_call(item["name"], item.get("call_id"), item.get("arguments"))
         elif item.get("type") == "custom_tool_call":
-            yield ToolCall(
-                name=item["name"],
-                id=clean(str(item.get("call_id") or "")),
-                arguments=content.clean_json({"input": item.get("input")}),
-            )
+            yield content.tool_call(item["name"], item.get("call_id"), {"input": item.get("input")})

@@ -291,18 +291,15 @@ def _page(work: Work) -> str:
     by_reason: dict[str, list[str]] = {}
     for case, reason in work.outcome.dropped.items():
         by_reason.setdefault(reason.partition(":")[0], []).append(f"{case}: {reason}")
-    return (
-        environment("pytest_upskill.teacher")
-        .get_template("page.html")
-        .render(
-            outcome=work.outcome,
-            review=work,
-            names={each: _VERSIONS[each] for each in dict.fromkeys(v for _, v in work.results)},
-            cost=_cost(work.outcome),
-            last_lines=[*_last_lines(work)],
-            new_code=new_code(work.new, work.old),
-            p_text=p_text,
-            by_reason=by_reason,
-            comments=work.engine.drafts.folder / COMMENTS,
-        )
+    template = environment("pytest_upskill.teacher").get_template("page.html")
+    return template.render(
+        outcome=work.outcome,
+        review=work,
+        names={each: _VERSIONS[each] for each in dict.fromkeys(v for _, v in work.results)},
+        cost=_cost(work.outcome),
+        last_lines=[*_last_lines(work)],
+        new_code=new_code(work.new, work.old),
+        p_text=p_text,
+        by_reason=by_reason,
+        comments=work.engine.drafts.folder / COMMENTS,
     )
