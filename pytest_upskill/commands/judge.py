@@ -222,14 +222,10 @@ def key_presses() -> Iterator[Callable[[], str]]:
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:
-        yield _key
+        # In lower case; the end of the input is q.
+        yield lambda: sys.stdin.read(1).lower() or "q"
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def _key() -> str:
-    """Return the next key in lower case; the end of the input is ``q``."""
-    return sys.stdin.read(1).lower() or "q"
 
 
 def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> bool:

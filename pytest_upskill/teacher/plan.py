@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
@@ -104,11 +105,8 @@ def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:
     runs = min(
         run_count(each, settings.runs, chooses=settings.description) for each in engine.students
     )
-    chances = (
-        power(gain, cases=cases, runs=runs, look=look, students=students)
-        for gain in (0.1, 0.2, 0.3)
-    )
-    shown = ", ".join(f"+{10 * n} in {chance:.0%}" for n, chance in enumerate(chances, 1))
+    chance = partial(power, cases=cases, runs=runs, look=look, students=students)
+    shown = ", ".join(f"+{points} in {chance(points / 100):.0%}" for points in (10, 20, 30))
     level = f"{look_alpha(look, ALPHA):.2g}"
     yield f"look {look} at this hold-out, level {level}; true gains are detected in"
     yield f"  {shown} of looks, and more often where most cases nearly always pass or fail"
