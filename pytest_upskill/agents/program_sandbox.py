@@ -7,6 +7,7 @@ memory. The program never outlives its run.
 """
 
 import asyncio
+import errno
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from typing import BinaryIO
 from pytest_upskill.agents.programs import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.models import Request
+from pytest_upskill.project.files import is_inside
 from pytest_upskill.sandbox import confinement
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.limits import Usage, threads_of
@@ -90,7 +92,11 @@ class ProgramSandbox:
         (self.root / "shm").mkdir()
         for name, text in files.items():
             path = self.root / name
+            # A setup may have made a link of a folder, or a link or a pipe of the file.
+            if not is_inside(path.parent, self.root):
+                raise OSError(errno.ELOOP, f"a link of its setup leads {name} out of its home")
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
             path.write_bytes(text.encode("utf-8", "replace"))
         return self.root / "run" / "proxy"
 

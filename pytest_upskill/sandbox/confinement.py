@@ -7,6 +7,7 @@ may lie in root's own folder, and the level of the sandbox decides what can be o
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -127,11 +128,16 @@ def mounts(
         shown: What it may read: the place where it sees each file or folder.
         writable: What it may write, likewise.
         devices: Options that show it devices.
+
+    Raises:
+        OSError: An earlier program has put a link in place of a folder that may be written.
     """
     command = [*_system_mounts(), *devices]
     for place, path in shown.items():
         command += ["--ro-bind", str(path), place]
     for place, path in writable.items():
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, f"{path.name} was replaced by a link")
         command += ["--bind", str(path), place]
     # All other folders are in memory, where no limit of files counts.
     return [*command, "--remount-ro", "/"]

@@ -233,8 +233,11 @@ def _listed(folder: str) -> list[str]:
 
 
 def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Yield all files and folders below a folder whose paths are short enough for the system."""
-    folders = [folder]
+    """Yield all files and folders below a folder whose paths are short enough for the system.
+
+    No link is followed, not even one that a program has put in place of the folder.
+    """
+    folders = [] if os.path.islink(folder) else [folder]  # noqa: PTH114  a text is given
     while folders:
         folder = folders.pop()
         with contextlib.suppress(OSError):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.agents.workspace import TooMuchLeft, read_left
 from pytest_upskill.checks.files import MAX_BYTES
-from pytest_upskill.sandbox.run import workspace
+from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.sandbox.run import Sandbox, SandboxError, workspace
+from pytest_upskill.sandbox.shell import HOME, WORK, Shell
+from tests.sandbox_programs import every_confining_level
 
 
 def test_folders_deeper_than_python_can_recurse_do_not_end_the_run() -> None:
@@ -24,6 +28,27 @@ def test_folders_deeper_than_python_can_recurse_do_not_end_the_run() -> None:
         found = read_left(left)
 
     assert [*found.files] == ["top.txt"]  # the other name is too long for a record
+
+
+@every_confining_level
+@pytest.mark.parametrize("folder", [WORK, HOME])
+def test_a_folder_that_a_command_replaced_by_a_link_leads_nowhere(
+    level: Level, folder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("a secret", "utf-8")
+    name = folder.rpartition("/")[2]
+    swap = f'cd "${{TMPDIR%/*}}" && mv {name} old && ln -s {tmp_path} {name}'
+    with workspace() as home:
+        shell = Shell(Sandbox(level), home, {})
+        assert shell.bash(swap).succeeded
+        said = ""
+        with suppress(SandboxError):
+            said = shell.bash('cd "$HOME"; cat key; cat /workspace/key; echo x > new').output
+        left = read_left(home.root / folder)
+
+    assert "a secret" not in said
+    assert left.files == {}
+    assert [file.name for file in tmp_path.iterdir()] == ["key"]
 
 
 def test_pipes_links_and_odd_names_are_left_out(tmp_path: Path) -> None:

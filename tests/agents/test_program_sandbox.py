@@ -6,10 +6,16 @@ import asyncio
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_upskill.agents.program_sandbox import WRITABLE, error_in
+from pytest_upskill.agents.programs import ClaudeCode, Launch
+from pytest_upskill.checks.files import Setup
+from pytest_upskill.models import ProviderError, Request
 from pytest_upskill.sandbox.confinement import can_change_user
 from tests.agent_programs import (
     Recorded,
@@ -149,3 +155,30 @@ def test_git_rg_and_certificates_work_in_the_box() -> None:
     assert run is not None
     assert run.git is not None
     assert run.git.commits == 1
+
+
+class WithSettings(ClaudeCode):
+    def launch(self, request: Request, base_url: str) -> Launch:
+        return replace(super().launch(request, base_url), home={".agent/settings": "{}"})
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        "ln -s {outside} ~/.agent",
+        "mkdir ~/.agent; ln -s {outside}/new ~/.agent/settings",
+        "mkdir ~/.agent; mkfifo ~/.agent/settings",
+        "cd ${{TMPDIR%/*}}; mv agent-home old; ln -s {outside} agent-home",
+    ],
+)
+def test_no_link_that_a_setup_makes_leads_settings_of_the_program_out_of_its_home(
+    tmp_path: Path, setup: str
+) -> None:
+    agent = client(Recorded(["Done."]))
+    agent.cli = WithSettings()
+    task = agent_request(setup=Setup(commands=(setup.format(outside=tmp_path),)))
+
+    with suppress(ProviderError):
+        asyncio.run(agent.complete(task))
+
+    assert [*tmp_path.iterdir()] == []

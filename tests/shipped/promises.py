@@ -142,6 +142,10 @@ ATTACKS: dict[str, dict[str, tuple[str, ...]]] = {
         "settings of a git repository that name programs (`core.fsmonitor`, pagers, hooks)": (
             "test_settings_of_a_repository_run_nothing_outside_the_sandbox",
         ),
+        "links in place of the workspace, the home or the settings in it": (
+            "test_a_folder_that_a_command_replaced_by_a_link_leads_nowhere",
+            "test_no_link_that_a_setup_makes_leads_settings_of_the_program_out_of_its_home",
+        ),
         "a setup that looks for the network, or leaves too much": (
             "test_a_setup_that_fails_is_an_error_before_anything_is_asked",
         ),
