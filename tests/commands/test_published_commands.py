@@ -194,8 +194,11 @@ def test_every_published_command_line_ends_as_published(
         assert not code, f"{typed}\n{out}{err}"
         return said
 
-    for typed, end in GENERATIONS.items():
+    # Of lines that differ only in what they ask for, the last.
+    forms = {re.sub(r'^generate "[^"]+"', "generate", typed): typed for typed in GENERATIONS}
+    for typed in forms.values():
         said = type_in(typed)
+        end = GENERATIONS[typed]
         assert re.search(end, said), f"{typed}\n{said}"
         # Every look reads all recordings, which takes longer and longer.
         shutil.rmtree(".upskill/cache")

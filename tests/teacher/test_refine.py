@@ -145,7 +145,7 @@ def test_the_end_in_a_terminal_is_at_most_ten_lines(
 ) -> None:
     depot.teach, depot.knows = (lambda _, __: FIX), 0.8
     url = depot.loopback.openai_url
-    students = [f"--eval-model=s{number}=openai:s{number}@{url}" for number in range(6)]
+    students = [f"--eval-model=s{number}=openai:s{number}@{url}" for number in range(4)]
 
     depot.refine("--steps=1", "--max-answers=9000", *students)
 
