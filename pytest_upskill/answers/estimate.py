@@ -225,7 +225,7 @@ class _Recordings:
         seconds: float | None = 0.0
         takes_time = model.is_language_model and not (self._batch and host.may_have_batches)
         for item in missing:
-            in_batch = self._batch and host.has_batches and is_batchable(item.request)
+            in_batch = self._batch and host.is_vendor_with_batches and is_batchable(item.request)
             share = PRICE if in_batch else 1.0
             max_usd += item.at_most * share * (self._prices.max_cost(item.request) or 0.0)
             each_usd, each_seconds = self._likely(item)

@@ -56,6 +56,11 @@ def identity(request: Request, url: str) -> str:
     return hashlib.sha256(json.dumps(request_fields(request, url)).encode()).hexdigest()
 
 
+def recording_name(request: Request, url: str) -> str:
+    """Return the name of the recording of a request: two characters of it name a folder."""
+    return identity(request, url)[:34]
+
+
 @lru_cache(maxsize=_RECENT)
 def request_fields(request: Request, url: str) -> Mapping[str, Any]:
     """Return everything that is sent, the URL and the run; without key, timeout and label."""
@@ -359,6 +364,6 @@ class Cache:
         return requests
 
     def _file(self, request: Request, url: str) -> Path:
-        digest = identity(request, url)
+        name = recording_name(request, url)
         folder = self.folder if request.task is None else self.folder / AGENT_RUNS
-        return folder / f"{digest[:2]}/{digest[2:34]}.json"
+        return folder / f"{name[:2]}/{name[2:]}.json"

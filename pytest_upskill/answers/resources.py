@@ -45,7 +45,7 @@ class Host:
     """Whether its client runs agents, with retries and within the budget."""
     may_have_batches: bool = False
     """Whether its format has batches; the server may lack them."""
-    has_batches: bool = False
+    is_vendor_with_batches: bool = False
     """Whether it is the vendor's own, which has them."""
     from_plugin: bool = False
     """Whether a plugin's hook made its client."""

@@ -2,9 +2,11 @@
 
 How a run is answered:
 
-1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
+1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed. A run
+   without an answer is started once more, after all others of its lane.
 2. `Runs` makes its requests, and has the answer compiled and judged.
-3. `Completions` looks for a recording, and for an equal request in flight.
+3. `Completions` looks for a recording, and for an equal request in flight. It asks once more if
+   the reply cannot be used.
 4. `HostClient` (`retry.py`) has `Retries` send it at the host's pace, each attempt within the
    `Budget`; or `BatchClient` (`batches.py`) submits it with others as a batch.
 5. The client of the host's SDK, or a plugin's, sends it once.

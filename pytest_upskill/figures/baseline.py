@@ -162,8 +162,8 @@ class Update:
 
     text: str
     """Complete sentence, one line."""
-    refused: bool = False
-    """Whether the file could not be written."""
+    is_broken: bool = False
+    """Whether the file could not be read or written."""
 
 
 def update_baseline(cell: Cell, folder: Path, *, regressed: bool = False) -> Update:
@@ -184,10 +184,10 @@ def update_baseline(cell: Cell, folder: Path, *, regressed: bool = False) -> Upd
             return Update(text=f"{what} of {name}: {file} is up to date")
         write_file(file, _text(new).encode(), mode=0o644)
     except BaselineError as error:
-        return Update(text=f"no {what} written of {name}: {error}", refused=True)
+        return Update(text=f"no {what} written of {name}: {error}", is_broken=True)
     except OSError as error:
         why = f"cannot write {file}: {error.strerror}"
-        return Update(text=f"no {what} written of {name}: {why}", refused=True)
+        return Update(text=f"no {what} written of {name}: {why}", is_broken=True)
     cases = cell.count(len(new.cases))
     stored = f"{cases}, {counted(_runs(new), 'run')}{' that count' if cell.copied else ''}"
     if old and _runs(new) < _runs(old):

@@ -67,7 +67,7 @@ class Gate:
     cell: Cell
     outcome: Literal["passed", "failed", "skipped"]
     text: str
-    """Complete sentence, one line."""
+    """One line; it begins with the cell's name unless the gate is skipped."""
     comparison: Comparison | None = None
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False

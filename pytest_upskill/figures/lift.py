@@ -93,7 +93,11 @@ class Lift:
 
     @cached_property
     def doubt(self) -> str | None:
-        """Why the verdict could be another one, None if it could not."""
+        """Why the verdict could be another one, None if it could not.
+
+        With missing runs the verdict is then ``missing data``, with cut answers alone ``too few
+        runs``.
+        """
         if len(self.possible_verdicts) == 1:
             return None
         return f"{self.cell.open_runs} could change the verdict {self._verdict_of(self.counts)!r}"
@@ -127,7 +131,7 @@ class Lift:
 
     @cached_property
     def measured_pairs(self) -> list[Pair]:
-        """Those with valid runs in both arms."""
+        """All pairs with valid runs in both arms, train cases too."""
         return [pair for pair in self.pairs if pair.with_skill.runs and pair.without_skill.runs]
 
     @property

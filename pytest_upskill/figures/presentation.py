@@ -66,7 +66,7 @@ Row = tuple[str, Unit, str, Callable[[T], Scalar | Estimate]]
 _LIFT: Sequence[Row[Lift]] = (
     ("lift.verdict", "", "verdict without the comparison", lambda of: of.verdict),
     ("lift", "points", "pass rate with the skill minus without", lambda of: of.observed),
-    ("cases", "count", "cases with valid runs in both arms", lambda of: len(of.measured_pairs)),
+    ("cases", "count", "cases of the lift, without train cases", lambda of: of.changes.total()),
     ("cases.better", "count", "pass more often with the skill", lambda of: of.changes["better"]),
     ("cases.worse", "count", "pass less often with it", lambda of: of.changes["worse"]),
     ("cases.failed", "count", "failed with the skill", lambda of: len(of.cell.failed_cases)),

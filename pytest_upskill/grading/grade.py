@@ -198,7 +198,7 @@ def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
         completion=for_reports(answer.completion, judged=bool(answer.judged)),
         checks=checks,
         judgement=answer.judgement,
-        process=tuple(_result(check, run) for check in trial.case.process) if run else (),
+        process=tuple(_process_result(check, run) for check in trial.case.process) if run else (),
         choice=answer.choice,
     )
 
@@ -333,7 +333,7 @@ def _changed_files(run: AgentRun) -> Iterator[WorkspaceFile]:
         yield replace(file, text=text)
 
 
-def _result(check: ProcessCheck | OfCalls, run: AgentRun) -> CheckResult:
+def _process_result(check: ProcessCheck | OfCalls, run: AgentRun) -> CheckResult:
     if not isinstance(check, ProcessCheck):
         return check.check_calls(run.calls)
     match check.name:

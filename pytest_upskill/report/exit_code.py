@@ -45,7 +45,8 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
 
     Args:
         report: The report.
-        in_its_run: Whether the run that they are about prints them, beside what stopped it.
+        in_its_run: Whether a run prints them itself. Its output says already that it was stopped,
+            and which files could not be read.
     """
     measured = {gate.cell.path for gate in report.gates}
     changed = (each for each in report.unmeasured_skills if each.is_changed)

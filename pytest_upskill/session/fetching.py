@@ -276,8 +276,8 @@ def _hosts_without_plugin(
             timeout=math.inf if is_program else settings.timeout,
             runs_agents=is_program,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
-            may_have_batches=may_have_batches(model),
-            has_batches=may_have_batches(model) and endpoint.url == BY_PREFIX[model.provider].url,
+            may_have_batches=(may_batch := may_have_batches(model)),
+            is_vendor_with_batches=may_batch and endpoint.url == BY_PREFIX[model.provider].url,
             caches_prompts=endpoint.wire == "anthropic" and not (model.base_url or is_program),
         )
         host_of[model] = host if is_program else shared.setdefault(endpoint, host)

@@ -94,7 +94,8 @@ class Reporting:
     """Plugin of the process that reports: the only one, or the controller of pytest-xdist.
 
     Where tests ran, `report.exit_code` decides the exit code, as it does for merged reports. Only
-    files that could not be written are decided here: 4 instead of 0.
+    two are decided here: 4 instead of 0 where a file could not be written, and 0 instead of 5 where
+    no test ran because no skill changed.
 
     Raises:
         pytest.UsageError: A baseline cannot be used.
@@ -212,7 +213,7 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Set the exit status, and write the report files."""
-        is_written = not any(update.refused for update in self._updates)
+        is_written = not any(update.is_broken for update in self._updates)
         if self._measures:
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
@@ -260,7 +261,7 @@ class Reporting:
                 terminalreporter.line(line)
         # Also with -q: users must know which files changed.
         for update in self._updates:
-            write(terminalreporter, update.text, red=update.refused)
+            write(terminalreporter, update.text, red=update.is_broken)
         self._terminal.print_costs(terminalreporter, self._gates, exitstatus)
 
     def _why_undecided(self, report: Report) -> list[str]:

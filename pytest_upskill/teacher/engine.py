@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.progress import Tally, progress_parts
-from pytest_upskill.answers.recordings import identity
+from pytest_upskill.answers.recordings import recording_name
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.answers.service import Service
@@ -237,7 +237,7 @@ class Engine:
             load = partial(cache.load, url=url) if trial.chooses else lambda _: None
             for run in range(trial.runs):
                 steps = recorded_steps(trial, run, load)
-                names.update(identity(step, url)[:34] for step, _ in steps)
+                names.update(recording_name(step, url) for step, _ in steps)
         self.drafts.write(ANSWERS, "\n".join(sorted(names)))
 
     def _wait(self, futures: Sequence[Future[Answer]], purpose: str) -> None:

@@ -29,6 +29,7 @@ MAX_SKILL_TOKENS = 5000
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _REFERENCE = re.compile(r"references/[a-z0-9][a-z0-9_-]{0,60}\.md")
 _FENCE = r"^(?P<mark>`{3,}|~{3,})"
+_PROGRAM = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class Settings:
 
     def longest_skill(self) -> Skill:
         """Return a new skill of the greatest length, to bound the cost of a command."""
-        text = "---\nname: draft\ndescription: x\n---\n" + "x" * (4 * MAX_SKILL_TOKENS)
+        text = "---\nname: draft\ndescription: x\n---\n" + "x" * BYTES_PER_TOKEN * MAX_SKILL_TOKENS
         return Skill(name=self.name or "draft", text=text, case_file=Path(CASE_FILE), cases=())
 
 
@@ -273,14 +274,11 @@ def check_candidate(
         raise Refused(f"{size:,} tokens, more than the {token_limit(old):,} allowed")
     for problem in refused_parts(new, old, known):
         raise Refused(problem)
-    programs = set(_FILE.findall(old))
-    if found := next((name for name in _FILE.findall(new) if name not in programs), ""):
+    programs = set(_PROGRAM.findall(old))
+    if found := next((name for name in _PROGRAM.findall(new) if name not in programs), ""):
         raise Refused(f"names a program that the skill did not name: {found[:80]}")
     if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
         raise Refused("copies the question of a case")
-
-
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
 
 
 def _front(text: str) -> str:

@@ -82,7 +82,7 @@ def test_a_case_that_was_skipped_is_named() -> None:
 
     text = Page(write_html(report(cell))).text
 
-    assert "(1 more not measured)" in text
+    assert "(1 more left out)" in text
     assert "skipped: runs-<a>-script" in text
 
 

@@ -87,7 +87,7 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
 
     page = write_markdown(report(haiku, opus))
 
-    assert "Measured on 2 cases (1 more not measured), 5 runs of each in each arm: " in page
+    assert "Measured on 2 cases (1 more left out), 5 runs of each in each arm: " in page
     assert page.count("| `runs-a-script` | skipped |  |  |  |  |\n") == 2
     assert "| `case-1` | skipped |" not in page
 
@@ -97,7 +97,7 @@ def test_a_case_that_lacks_an_arm_is_not_counted_as_measured() -> None:
 
     page = write_markdown(report(cell(*counted([(1, 0)], of=1).trials, *arms)))
 
-    assert "Measured on 1 case (1 more not measured), " in page
+    assert "Measured on 1 case (1 more left out), " in page
 
 
 def test_a_title_says_which_skill_lost_queries_to_which() -> None:

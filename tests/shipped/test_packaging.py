@@ -19,7 +19,8 @@ from tests.pages import CHECKOUT
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build as a release is built: the wheel from the source archive, that from the checkout."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT]
+    command: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation"]
+    command += ["--outdir", folder, CHECKOUT]
     process = subprocess.run(command, text=True, capture_output=True, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
     (built,) = folder.glob("*.whl")

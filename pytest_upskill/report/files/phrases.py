@@ -164,10 +164,12 @@ def scope(report: Report) -> str:
     if not cells:
         return ""
     measured = {(cell.path, case) for cell in cells for case in cell.measured_cases}
-    what = cells[0].count(len(measured))
+    train = {(cell.path, trial.case) for cell in cells for trial in cell.trials if trial.train}
+    of_lift = measured - train or measured
+    what = cells[0].count(len(of_lift))
     names = ((cell.path, (*cell.skipped, *(each.case for each in cell.trials))) for cell in cells)
-    if others := {(path, case) for path, cases in names for case in cases} - measured:
-        what += f" ({len(others)} more not measured)"
+    if others := {(path, case) for path, cases in names for case in cases} - of_lift:
+        what += f" ({len(others)} more left out)"
     counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
     runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
     often = "once" if runs == "1" else f"{runs} runs of each"
