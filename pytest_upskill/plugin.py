@@ -72,6 +72,26 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_cmdline_main")
+def pytest_cmdline_main_measures(config: pytest.Config) -> Generator[None, object, object]:
+    """Refuse to be green if a comparison was asked for, and a pull request's settings run nothing.
+
+    Many options of pytest end without tests, and any of them may be in ``addopts``.
+    """
+    code = yield
+    typed = {str(each).partition("=")[0] for each in config.invocation_params.args}
+    asked = sorted(typed & {"--upskill-compare", "--upskill-changed-since"})
+    wants_no_test = typed & {"--upskill-dry-run", "--collect-only", "--co"}
+    if code or not asked or wants_no_test or hasattr(config, "workerinput"):
+        return code
+    reporting: Any = config.pluginmanager.get_plugin("upskill-reporting")
+    if reporting is not None and reporting.has_decided:
+        return code
+    cure = "choose models, and see that no option in addopts runs no tests"
+    sys.stderr.write(f"ERROR: {asked[0]}: nothing was compared, as no test ran: {cure}\n")
+    return 75
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
@@ -197,7 +198,10 @@ def _with_case_changes(
 
 
 def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> Skill | None:
-    """Return a skill with the cases that it had, None if its case file did not exist or had none.
+    """Return a skill with the cases that it had, None if it had none in this file.
+
+    If its case file did not exist, those of the case files that have gone count: it may be one of
+    them by another name.
 
     Raises:
         SkillError: The file cannot be read.
@@ -210,11 +214,15 @@ def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> S
     # A setting may say whose the cases are.
     owners = () if skill.shares_file else ((file.name, old),)
     discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
-    if file.is_file():
+    inside = (each for each in discovery.case_files_of(old) if each.is_relative_to(old))
+    gone = [each for each in inside if not (folder / each.relative_to(old)).exists()]
+    found: list[Skill] = []
+    for each in [file] if file.is_file() else gone:
         with suppress(NoSkillError):
-            found = load_skills(file, extensions=extensions, discovery=discovery)
-            return next((each for each in found if each.folder == old), None)
-    return None
+            skills = load_skills(each, extensions=extensions, discovery=discovery)
+            found += (each for each in skills if each.folder == old)
+    cases = tuple(chain.from_iterable(each.cases for each in found))
+    return replace(found[0], cases=cases) if found else None
 
 
 def _content(case: Case) -> Case:

@@ -14,7 +14,7 @@ from pytest_upskill.checks.text import Contains, NotContains, TextCheck, cut
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
-    found = [Problem(where="gate", what=what) for what in _unmeasured_limits(skill)]
+    found: list[Problem] = []
     first: dict[object, Case] = {}
     for case in skill.cases:
         whats = [*filter(None, [case.unwritten]), *_question(case, skill)]
@@ -36,20 +36,6 @@ def findings(skill: Skill) -> list[Problem]:
 
 def _at(case: Case, what: str, *, is_hint: bool = False) -> Problem:
     return Problem(line=case.line, column=case.column, where=case.id, what=what, is_hint=is_hint)
-
-
-def _unmeasured_limits(skill: Skill) -> Iterator[str]:
-    """Find limits of a gate about figures that no case measures."""
-    queries = any(case.trigger for case in skill.cases)
-    answers = any(case.is_answered for case in skill.cases)
-    for name, is_measured in (
-        ("min_recall", queries),
-        ("max_false_triggers", queries),
-        ("min_lift", answers),
-        ("min_mean_pass_rate", answers),
-    ):
-        if getattr(skill.gate, name) is not None and not is_measured:
-            yield f"{name} decides nothing: no case measures it"
 
 
 _UNWRITTEN = re.compile(

@@ -176,6 +176,8 @@ def find_tests(code: str) -> PythonTests:
     problem = None
     if not found and not any(map(_can_fail, parsed.body)):
         problem = "nothing runs: it has no test function and no statement that could fail"
+    elif line := next(_forgotten_asserts(parsed), None):
+        problem = f"line {line} compares, and nothing uses the result: write assert"
     return PythonTests(found=found, problem=problem, modules=frozenset(_standard_modules(parsed)))
 
 
@@ -190,6 +192,18 @@ def _can_fail(node: ast.stmt) -> bool:
     if isinstance(node, _FUNCTION | ast.ClassDef):
         return False
     return any(isinstance(each, ast.Assert | ast.Raise | ast.Call) for each in ast.walk(node))
+
+
+def _forgotten_asserts(parsed: ast.Module) -> Iterator[int]:
+    """Yield the lines of comparisons that cannot fail; in a ``with``, one may have to raise."""
+    blocks = (node for node in ast.walk(parsed) if isinstance(node, ast.With))
+    raising = {each for block in blocks for each in ast.walk(block)}
+    for node in ast.walk(parsed):
+        match node:
+            case ast.Expr(value=ast.Compare()) if node not in raising:
+                yield node.lineno
+            case ast.Assert(test=ast.Tuple(elts=[_, *_])):
+                yield node.lineno
 
 
 def _standard_modules(parsed: ast.Module) -> Iterator[str]:

@@ -9,7 +9,12 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from pytest_upskill.project.messages import did_you_mean
+
 MAX_VIOLATIONS = 20
+
+_KEYWORDS = Draft202012Validator.VALIDATORS.keys()
+"""The keywords that demand something."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -22,7 +27,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         raise ValueError(f"not a JSON Schema: {problem}")
     resource = DRAFT202012.create_resource(schema)
     base = resource.id() or ""
-    _check_references(resource, Registry().with_resource(base, resource).crawl().resolver(base))
+    _check_parts(resource, Registry().with_resource(base, resource).crawl().resolver(base))
 
 
 def schema_violations(schema: Mapping[str, Any], value: object) -> list[str]:
@@ -53,11 +58,13 @@ def _syntax_problem(schema: object) -> str:
     return f"{error.json_path}: {reported.message}"
 
 
-def _check_references(resource: Resource[Any], resolver: Any) -> None:
-    """Check that every reference in a schema leads to a schema in it."""
+def _check_parts(resource: Resource[Any], resolver: Any) -> None:
+    """Check that a schema has no misspelled keyword, and that references lead to schemas in it."""
     contents = resource.contents
-    for key in ("$ref", "$dynamicRef"):
-        if not isinstance(contents, Mapping) or key not in contents:
+    for key in contents if isinstance(contents, Mapping) else ():
+        if key not in _KEYWORDS and (meant := did_you_mean(key, _KEYWORDS, 0.8)):
+            raise ValueError(f"not a JSON Schema: unknown keyword {key!r}{meant}")
+        if key not in {"$ref", "$dynamicRef"}:
             continue
         try:
             target = resolver.lookup(contents[key]).contents
@@ -66,4 +73,4 @@ def _check_references(resource: Resource[Any], resolver: Any) -> None:
         if problem := _syntax_problem(target):
             raise ValueError(f"{key} {contents[key]!r} leads to no schema: {problem}")
     for part in resource.subresources():
-        _check_references(part, resolver.in_subresource(part))
+        _check_parts(part, resolver.in_subresource(part))

@@ -179,7 +179,7 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     """Return whether a folder, or other paths that belong to it, differ from a commit.
 
     Committed, staged, unstaged and untracked changes count, also those of what links in it lead to;
-    ignored files do not.
+    ignored files do not, but git knows nothing of a skill whose ``SKILL.md`` it ignores.
 
     Raises:
         GitError: A git command fails.
@@ -191,7 +191,8 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     # A setting may tell git to pass over submodules.
     if _text(folder, "diff", "--name-only", "--ignore-submodules=none", commit, "--", *paths):
         return True
-    return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths))
+    untracked = _text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths)
+    return bool(untracked or _text(folder, "ls-files", "--others", "--", "SKILL.md"))
 
 
 def rewritten(commit: str, folder: Path, path: Path) -> str:

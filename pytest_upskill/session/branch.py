@@ -113,8 +113,13 @@ class Branch:
 
     def why_no_cases_any_more(self, skill: Path) -> str:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
+        homes = {skill, *(old for old, new in self.gone_skills.items() if new == skill)}
+        names = {home.name for home in homes}
         lost = [
-            shown(file, self._config) for file in self._gone_case_files if skill in file.parents
+            shown(file, self._config)
+            for file in self._gone_case_files
+            # Cases may also be in a folder or file with the skill's name.
+            if homes.intersection(file.parents) or names.intersection((file.parent.name, file.stem))
         ]
         deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.ref}"
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""

@@ -14,7 +14,7 @@ from pytest_upskill.models.model import ALIASES, Names, server
 from pytest_upskill.models.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, split_userinfo, without_credentials
-from pytest_upskill.session.options import value_of
+from pytest_upskill.session.options import place_of, value_of
 
 _JUDGE = "judge"
 """Label of the judge's parameters."""
@@ -40,7 +40,7 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
     try:
         models = _names(config).models(names)
     except ModelError as error:
-        raise pytest.UsageError(f"--upskill-models: {error}") from None
+        raise pytest.UsageError(f"{place_of(config, 'models')}: {error}") from None
     # An empty entry is probably an unset variable of a script, whose models would not be measured.
     if not models or any(not name.strip(", ") for name in names):
         raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
@@ -48,7 +48,7 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
     models = tuple(replace(each, headers=headers.get(each.label, ())) for each in models)
     judge = None
     if judge_name:
-        judge = read_model(config, judge_name, "--upskill-judge")
+        judge = read_model(config, judge_name, place_of(config, "judge"))
         if not judge.is_language_model:
             raise pytest.UsageError(
                 "--upskill-judge: offline is not a language model and cannot judge: choose another"

@@ -137,6 +137,13 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 """The options by their heading in ``--help``."""
 
 
+def place_of(config: pytest.Config, name: str) -> str:
+    """Return what gives an option its value: the option, or its key in the ini file."""
+    if config.getoption(f"upskill_{name}", None) is not None:
+        return option_of(name)
+    return f"upskill_{name} in {config.inipath or '-o'}"
+
+
 def value_of(config: pytest.Config, name: str) -> Any:
     """Return the value of an option: from the command line, the ini file, or its default.
 

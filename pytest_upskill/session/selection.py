@@ -111,7 +111,9 @@ class Selection:
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
             return [collector_of(file_path, parent)]
-        if not collectors and file_path.name != "SKILL.md" and file_path.suffix in CASE_SUFFIXES:
+        suffix = file_path.suffix
+        is_data = suffix in CASE_SUFFIXES or suffix.startswith(".json")  # also .jsonc and .json5
+        if not collectors and file_path.name != "SKILL.md" and is_data:
             skill, name = skill_and_name_meant(file_path)
             if name:
                 path = shown(file_path, self._config)

@@ -17,11 +17,11 @@ from pytest_upskill.figures.gate import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import BASELINES, RUNS, leads_out
 from pytest_upskill.project.git import GitError, merge_base
-from pytest_upskill.report.files.write import REPORTS
+from pytest_upskill.report.files.write import REPORTS, why_not_to_write
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.case_files import project_of
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
-from pytest_upskill.session.options import option_of, path_of, value_of
+from pytest_upskill.session.options import option_of, path_of, place_of, value_of
 
 NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
@@ -154,9 +154,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 def _problem(config: pytest.Config, error: ErrorDetails) -> str:
     name = str(error["loc"][0])
-    is_option = config.getoption(f"upskill_{name}", None) is not None
-    place = option_of(name) if is_option else f"upskill_{name} in {config.inipath or '-o'}"
-    return f"{place}: {explained(error)}"
+    return f"{place_of(config, name)}: {explained(error)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:
@@ -170,10 +168,12 @@ def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
     Raises:
         pytest.UsageError: git cannot resolve the ref, or it has no common commit with HEAD.
     """
-    ref = value_of(config, name) or None
+    given = config.getoption(f"upskill_{name}")
+    # In an ini file, an empty value turns a setting off; on a command line, a variable is unset.
+    ref: str | None = value_of(config, name) or given
     # A bad ref in the ini file must not stop runs without skills: skills report it when they are
     # collected. In a worker of pytest-xdist that would be an internal error.
-    check_now = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
+    check_now = given is not None or config.getoption("numprocesses", None)
     if ref not in {None, "baseline"} and check_now:
         try:
             merge_base(project, ref)
@@ -185,8 +185,7 @@ def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
 def _reports(config: pytest.Config) -> Mapping[str, Path]:
     found = {name: file for name in REPORTS if (file := path_of(config, name)) is not None}
     for name, file in found.items():
-        if file.is_dir():
-            problem = f"{file} is a folder: write the name of a file"
+        if problem := why_not_to_write(name, file, found.values()):
             raise pytest.UsageError(f"--upskill-{name}: {problem}")
     return found
 

@@ -128,6 +128,11 @@ class Reporting:
             except baseline.BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
+    @property
+    def has_decided(self) -> bool:
+        """Whether the session has run tests, or found that no skill changed."""
+        return self._report is not None or bool(self._selection.nothing_changed)
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record why a file could not be collected; that of Python has a traceback."""
         if report.failed:

@@ -112,12 +112,16 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
 
 def write_schema(path: Path) -> int:
     """Write the JSON Schema of case files for editors; return 0, or 4 if it cannot be written."""
+    is_other = path.is_file() and b'"$id"' not in path.read_bytes()[:1000]
+    problem = "no schema: delete it, or write another name" if is_other else ""
     try:
-        path.write_bytes(files(skill_meta).joinpath("skill_meta.schema.json").read_bytes())
+        if not problem:
+            path.write_bytes(files(skill_meta).joinpath("skill_meta.schema.json").read_bytes())
+            return 0
     except OSError as error:
-        sys.stderr.write(f"ERROR: --upskill-write-schema: {path}: {error.strerror}\n")
-        return 4
-    return 0
+        problem = str(error.strerror)
+    sys.stderr.write(f"ERROR: --upskill-write-schema: {path}: {problem}\n")
+    return 4
 
 
 def update_catalogue(config: pytest.Config) -> int:

@@ -37,9 +37,13 @@ def read(folder: Path) -> Skill:
          "a: contains 'a 37 b' and not_contains '37' can never both pass"),
         ([case(run={"language": "python", "code": "x = 1\ndef check(): assert x"})],
          "a: run can never be decided: nothing runs: it has no test function and no statement*"),
+        ([case(run={"language": "python", "code": "def test_f():\n    f() == 1"})],
+         "a: run can never be decided: line 2 compares, and nothing uses the result: write assert"),
+        ([case(run={"language": "python", "code": "assert (f() == 1, 'one')"})],
+         "a: run can never be decided: line 1 compares, and nothing uses the result: write assert"),
         ([case(), case("b")], "b: asks the same as a in line 1: give one case both checks, *"),
     ],
-    ids=lambda value: str(value)[:30],
+    ids=lambda value: str(value)[-40:],
 )  # fmt: skip
 def test_checks_that_cannot_tell_anything_are_reported(
     write_skill: WriteSkill, cases: list[dict[str, Any]], finding: str

@@ -132,24 +132,6 @@ def test_what_changes_a_measurement_fails(run_once: Run, write_skill: WriteSkill
         assert any(f": {name}: " in line for line in lines), name
 
 
-@pytest.mark.parametrize(
-    ("asked", "limit"), [(True, "min_lift"), (False, "min_recall"), (False, "max_false_triggers")]
-)
-def test_a_limit_that_no_case_measures_is_named(
-    *, asked: bool, limit: str, run_once: Run, write_skill: WriteSkill
-) -> None:
-    query = {"id": "query", "input": "Send it.", "should_trigger": True}
-    folder = write_skill(query if asked else case("answer", "Pay it."))
-    meta = json.loads((folder / "skill_meta.json").read_text("utf-8"))
-    gate = {limit: 0.0}
-    (folder / "skill_meta.json").write_text(json.dumps({**meta, "gate": gate}), "utf-8")
-
-    result = run_once(*LINT)
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"*gate: {limit} decides nothing: no case measures it"])
-
-
 def test_checks_of_a_query_that_must_not_trigger_never_run(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

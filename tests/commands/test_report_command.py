@@ -121,6 +121,7 @@ def test_runs_that_were_compared_with_baselines_are_not_decided_without(
     [
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
         (["missing.json"], "ERROR: missing.json: cannot be read: No such file or directory\n"),
+        (["good.json", "--md", "good.json"], "ERROR: --md: good.json is no such report: *"),
         (["bad.json"], "ERROR: bad.json: not valid JSON: name a file that --upskill-json wrote\n"),
     ],
 )
@@ -128,6 +129,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(
     arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("bad.json").write_text("nonsense", "utf-8")
+    save("good.json", report(counted([(5, 0), (5, 0)])))
 
     assert report_command(arguments) == 4
     pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])

@@ -165,6 +165,18 @@ def test_a_new_skill_has_nothing_to_be_compared_with(
     result.stdout.fnmatch_lines(["shipping on offline: new since main (*): not compared"])
 
 
+def test_a_skill_that_git_ignores_is_not_called_unchanged(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run
+) -> None:
+    write_skill()
+    (pytester.path / ".gitignore").write_text("skills/\n", "utf-8")
+    commit_all(pytester.path)
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.stdout.fnmatch_lines(["billing on offline: new since main (*): not compared"])
+
+
 def test_a_moved_skill_is_found_under_its_old_name(repository: Path, run_once: Run) -> None:
     git(repository, "mv", "skills/billing", "skills/invoices")
     skill = repository / "skills" / "invoices" / "SKILL.md"
@@ -248,7 +260,7 @@ def test_a_repository_without_a_commit_says_so(
     result.stderr.fnmatch_lines(["ERROR: --upskill-compare: * has no commit yet: git commit *"])
 
 
-@pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x"])
+@pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x", ""])
 @pytest.mark.usefixtures("repository")
 def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run, ref: str) -> None:
     result = run_once(*OFFLINE, f"--upskill-compare={ref}")

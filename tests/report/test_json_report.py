@@ -165,6 +165,35 @@ def test_a_folder_is_no_place_for_a_report(run_once: Run, write_skill: WriteSkil
     result.stderr.fnmatch_lines(["ERROR: --upskill-json: * is a folder: *"])
 
 
+@pytest.mark.parametrize("kind", ["json", "md", "html"])
+def test_a_report_replaces_a_report_and_nothing_else(
+    run_once: Run, write_skill: WriteSkill, kind: str
+) -> None:
+    write_skill()
+    given = ("--upskill-models", "offline", "skills", f"--upskill-{kind}")
+    Path("report").touch()
+    assert run_once(*given, "report").ret == pytest.ExitCode.OK
+    assert run_once(*given, "report").ret == pytest.ExitCode.OK
+
+    for name in ("SKILL.md", "skill_meta.json"):
+        file = Path("skills", "billing", name)
+        before = file.read_text("utf-8")
+        result = run_once(*given, str(file))
+
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        problem = f"{file.absolute()} is no such report: delete it, or write another name"
+        result.stderr.fnmatch_lines([f"ERROR: --upskill-{kind}: {problem}"])
+        assert file.read_text("utf-8") == before
+
+
+def test_two_reports_need_two_files(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models=offline", "--upskill-md=r", "--upskill-html=r", "skills")
+
+    result.stderr.fnmatch_lines(["ERROR: --upskill-*: */r would be two reports: write another *"])
+
+
 @pytest.mark.parametrize(
     ("words", "complete"), [('"contains": "37"', True), ('"contians": "37"', False)]
 )

@@ -30,6 +30,11 @@ def branch(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
     return folder
 
 
+def change(folder: Path) -> None:
+    file = folder / "SKILL.md"
+    file.write_text(f"{file.read_text('utf-8')}More.\n", "utf-8")
+
+
 def said(
     result: pytest.RunResult, line: str, why: str = "some of what changed may not be measured"
 ) -> None:
@@ -61,6 +66,49 @@ def test_a_case_file_is_moved_and_loses_a_case(branch: Path, run_once: Run) -> N
     said(run_once(*ARGS), "skills/billing/skill_meta.json was deleted or moved since main: *")
 
 
+@pytest.mark.parametrize("folder", ["skills/billing", "skills/group/billing"])
+@pytest.mark.parametrize("file", ["evals.json", "evals/evals.json"])
+def test_a_case_is_lost_as_its_file_and_its_skill_get_other_names(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run_once: Run, folder: str, file: str
+) -> None:
+    write_skill(*CASES)
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    if folder != "skills/billing":
+        Path(folder).parent.mkdir()
+        git(pytester.path, "mv", "skills/billing", folder)
+    new = Path(folder, file)
+    new.parent.mkdir(exist_ok=True)
+    change(Path(folder))
+    Path(folder, "skill_meta.json").unlink()
+    evals = [{"id": "a", "prompt": "How long?", "assertions": [{"type": "regex", "value": "."}]}]
+    new.write_text(json.dumps(evals), "utf-8")
+    git(pytester.path, "add", "--all")
+
+    result = run_once(*ARGS, "--upskill-fail-on=cases")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*: cases since main (???????): removed: b*"])
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--collect-only", "--upskill-dry-run", "--setup-plan", "--markers"],
+)
+@pytest.mark.parametrize("asked", ["--upskill-compare=main", "--upskill-changed-since=main"])
+def test_a_setting_makes_pytest_run_nothing(
+    branch: Path, run_once: Run, option: str, asked: str
+) -> None:
+    change(branch)
+    Path("pytest.ini").write_text(f"[pytest]\naddopts = {option}\n", "utf-8")
+
+    result = run_once("--upskill-models=offline", asked, "skills")
+
+    assert result.ret == NOT_MEASURED
+    said = f"ERROR: {asked.partition('=')[0]}: nothing was compared, as no test ran: *addopts*"
+    result.stderr.fnmatch_lines([said])
+
+
 WAYS = {
     "an option": ("pytest.ini", "[pytest]\naddopts = --ignore=skills/billing\n"),
     "a pattern": ("pytest.ini", "[pytest]\naddopts = --ignore-glob=*/billing\n"),
@@ -75,7 +123,7 @@ WAYS = {
 def test_a_changed_skill_is_kept_from_pytest(
     branch: Path, run_once: Run, way: str, others: str
 ) -> None:
-    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    change(branch)
     file, text = WAYS[way]
     Path(file).write_text(text, "utf-8")
     none = "1 changed skill has unmeasured cases, or none"
@@ -171,7 +219,7 @@ TAKEN_AWAY = {
 def test_a_branch_takes_a_case_of_a_changed_skill_away(
     branch: Path, run: Run, way: str, since: list[str]
 ) -> None:
-    (branch / "SKILL.md").write_text((branch / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    change(branch)
     file, text = TAKEN_AWAY[way]
     Path(file).write_text(text, "utf-8")
 

@@ -106,6 +106,19 @@ def test_a_bad_number_in_the_configuration_is_refused_with_its_place(
     assert "literal" not in line
 
 
+@pytest.mark.parametrize(
+    ("key", "more"), [("models", ()), ("judge", OFFLINE)], ids=["models", "judge"]
+)
+def test_a_model_that_the_configuration_misspells_is_refused_with_its_place(
+    run_once: Run, key: str, more: tuple[str, ...]
+) -> None:
+    Path("pytest.ini").write_text(f"[pytest]\nupskill_{key} = ofline\n")
+
+    line = only_line(run_once(*more, "skills"))
+
+    assert line.startswith(f"upskill_{key} in {Path('pytest.ini').absolute()}: ")
+
+
 def test_all_missing_keys_are_reported_at_once(run_once: Run) -> None:
     result = run_once("--upskill-models", "haiku,openai:gpt-6-luna", "skills")
 

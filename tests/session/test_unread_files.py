@@ -115,6 +115,7 @@ def test_a_listed_file_that_holds_no_cases_is_an_error(
         ("skills_meta.json", "skill_meta.json"),
         ("skill-meta.json", "skill_meta.json"),
         ("skillmeta.json", "skill_meta.json"),
+        ("skill_meta.jsonc", "skill_meta.json"),
         ("eval.json", "evals.json"),
         ("evals/eval.json", "evals.json"),
         ("evals/evals_.json", "evals.json"),

@@ -74,6 +74,17 @@ def test_a_skill_whose_case_file_was_deleted_is_not_measured_and_says_so(
     result.stdout.no_fnmatch_line("*init*")
 
 
+def test_a_renamed_skill_whose_case_file_was_deleted_says_so(branch: Path, run_once: Run) -> None:
+    git(branch, "mv", "skills/billing", "skills/invoices")
+    branch.joinpath("skills", "invoices", "skill_meta.json").unlink()
+
+    result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
+
+    assert result.ret == NOT_MEASURED
+    why = "no cases any more: skills/billing/skill_meta.json was deleted since main: restore it, *"
+    result.stdout.fnmatch_lines([f"exit code 75: invoices has {why}"])
+
+
 @pytest.mark.parametrize("option", ["--collect-only", "--upskill-dry-run"])
 def test_no_test_is_made_up_where_none_runs(branch: Path, run_once: Run, option: str) -> None:
     write_new_skill(branch)

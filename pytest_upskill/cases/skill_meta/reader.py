@@ -1,6 +1,6 @@
 """Reading of a ``skill_meta.json`` into cases, or into a list of all its problems."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -61,10 +61,12 @@ def read_cases(
             cases[path] = with_marks(case, entry.statements)
         except ValueError as error:
             problems.append(document.problem((*path, MARK_KEY), str(error)))
+    gate = GateRule(**dict(file.gate))
     problems += _repeated_queries(document, cases)
+    problems += _unmeasured_limits(document, cases.values(), gate)
     if problems:
         raise BadFile(problems)
-    return tuple(cases.values()), GateRule(**dict(file.gate))
+    return tuple(cases.values()), gate
 
 
 def _entries(value: Any) -> Mapping[JsonPath, Mapping[str, Any]]:
@@ -122,6 +124,23 @@ def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Ite
                 cure = "remove one, or its should_trigger or expected_skill"
                 what = f"{relation} the query of the case in line {other.line}: {cure}"
                 yield document.problem(path, what)
+
+
+def _unmeasured_limits(
+    document: Document, cases: Collection[Case], gate: GateRule
+) -> Iterator[Problem]:
+    """Yield a problem for each limit that could never fail, as no case measures its figure."""
+    queries = any(case.trigger for case in cases)
+    answers = [case for case in cases if case.is_answered]
+    for name, is_measured in (
+        ("min_recall", queries),
+        ("max_false_triggers", queries),
+        ("min_lift", not all(case.train for case in answers)),
+        ("min_mean_pass_rate", answers),
+    ):
+        if getattr(gate, name) is not None and not is_measured:
+            what = "no case measures it: add one, or remove the limit"
+            yield document.problem(("gate", name), what)
 
 
 def _case(entry: CaseEntry, raw: Mapping[str, Any], file: CaseFile) -> Case:

@@ -79,7 +79,7 @@ class CaseEntry(Entry):
     """Notes for readers, as text or as a list of lines: JSON has no comments."""
     id: values.Id | None = None
     """Unique name of the case; by default it is derived from the input."""
-    input: values.Text
+    input: Annotated[values.Text, Field(pattern=r"\S")]
     """The user's message."""
     expected: Annotated[
         Expected | None, BeforeValidator(check_expected, json_schema_input_type=Expected)

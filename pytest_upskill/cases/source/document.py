@@ -172,6 +172,7 @@ _MESSAGES: Mapping[str, str] = {
     "literal_error": "must be {expected}, got {got}",
     "missing": "missing",
     "model_type": "must be an object, got {got}",
+    "string_pattern_mismatch": "must not be blank",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must not be empty",
     "string_type": "must be a string, got {got}",
@@ -186,6 +187,8 @@ def explained(error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     message = _MESSAGES.get(error["type"], "{msg}")
     what = message.format(got=shown(error["input"]), msg=error["msg"], **context)
+    if error["type"] == "list_type" and isinstance(error["input"], str):
+        return f"{what}: write [{shown(error['input'])}]"
     if context.get("le") == 1 and (fraction := float(error["input"]) / 100) <= 1:
         return f"{what}: write {fraction:g} for {100 * fraction:g} %"
     return what
@@ -216,7 +219,11 @@ def translated(
                 path = (*path, step)
         is_unknown = details["type"] == "extra_forbidden"
         missing = str(details["loc"][-1]) if details["type"] == "missing" else None
-        what = explained(details) + (meant(path) if is_unknown else "")
+        what = explained(details)
+        if is_unknown:
+            what += meant(path)
+        elif details["type"] == "model_type" and isinstance(next(reversed(path), None), str):
+            what += meant((*path, ""))
         problems.append(document.problem(path, what, key=is_unknown, missing=missing))
     return problems
 

@@ -9,6 +9,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
+from pytest_upskill.report.files.write import MARKER
 from pytest_upskill.report.notes import all_notes
 
 COMMENT_LIMIT = 65_536
@@ -30,10 +31,6 @@ def code(text: str, *, table: bool = False) -> str:
     pad = " " if "`" in (text[0], text[-1]) else ""
     text = text.replace("|", "\\|") if table else text
     return f"{ticks}{pad}{text}{pad}{ticks}"
-
-
-MARKER = "<!-- pytest-upskill -->"
-"""First line, by which a bot finds the comment to update."""
 
 
 def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:

@@ -1,7 +1,7 @@
 """Writing a report: to files, in each of their formats, and to GitHub Actions."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -24,6 +24,32 @@ def write(report: Report, wanted: str, file: Path) -> Path:
     write_file(file, render(report).encode(), mode=0o666)
     return file
 
+
+def why_not_to_write(wanted: str, file: Path, all_files: Collection[Path]) -> str:
+    """Return why a report may not be written to a file, and what to do; empty if it may.
+
+    Args:
+        wanted: Format of the file, a key of `REPORTS`.
+        file: Path of the file.
+        all_files: The files of all reports.
+    """
+    if file.is_dir():
+        return f"{file} is a folder: write the name of a file"
+    if [*all_files].count(file) > 1:
+        return f"{file} would be two reports: write another name for one of them"
+    if not file.is_file():
+        return ""
+    with file.open("rb") as stream:
+        start = stream.read(4000)
+    is_report = not start or _MARKS[wanted].encode() in start
+    return "" if is_report else f"{file} is no such report: delete it, or write another name"
+
+
+MARKER = "<!-- pytest-upskill -->"
+"""First line of Markdown, by which a bot finds the comment to update."""
+
+_MARKS = {"json": '"sessions": [', "md": MARKER, "html": "pytest-upskill</title>"}
+"""What stands at the beginning of the files that a new report may replace."""
 
 REPORTS: Mapping[str, str] = {
     "json": "json:write_json",
