@@ -66,13 +66,13 @@ def test_a_report_is_not_written_through_a_link_out_of_the_project(
     write_skill()
     (pytester.path / ".git").mkdir()
     victim = pytester.path.parent / "victim"
-    victim.write_text("mine", "utf-8")
+    victim.write_text('{"sessions": []}', "utf-8")
     (pytester.path / "r.json").symlink_to(victim)
 
     result = run_once(*RUN, "--upskill-json", "r.json")
 
     result.stdout.fnmatch_lines(["*r.json*a link leads out of the project*"])
-    assert victim.read_text("utf-8") == "mine"
+    assert victim.read_text("utf-8") == '{"sessions": []}'
 
 
 def test_a_skill_that_is_a_repository_itself_runs_no_program_of_its_settings(
