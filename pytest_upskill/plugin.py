@@ -171,7 +171,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
             parent.config.stash[_NOT_COLLECTED] = True
         return None
     from pytest_upskill.session.case_files import discovery_of
-    from pytest_upskill.session.items import collector_of
+    from pytest_upskill.session.selection import collector_of
 
     discovery, is_skill = discovery_of(parent.config), file_path.name == "SKILL.md"
     is_linted = lint and is_skill and not discovery.skill_has_cases(file_path.parent)

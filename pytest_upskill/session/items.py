@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -387,20 +386,3 @@ class UnsafeFile(HooksOfParent, pytest.File):
 
 COLLECTORS = (SkillFile, SkillCases, UnsafeFile)
 """What collects case files and their skills."""
-
-
-def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:
-    """Return the collector of a file with cases, or under lint of a skill without any."""
-    kind: type[pytest.File] = SkillFile
-    discovery, is_skill = discovery_of(parent.config), file.name == "SKILL.md"
-    is_linted = parent.config.getoption("upskill_lint")
-    if is_linted and not (is_skill and discovery.skill_has_cases(file.parent)):
-        # Imported here: most sessions lint nothing.
-        from pytest_upskill.session.lint_items import LintFile
-
-        kind = LintFile
-    collector = kind.from_parent(parent, path=file)
-    nodeid = safe_line(collector.nodeid)
-    if nodeid == collector.nodeid and "::" not in nodeid:
-        return collector
-    return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)

@@ -1,4 +1,4 @@
-"""Which skills and trials run, which do not, and hints about those that are missed."""
+"""Which files, skills and trials run, which do not, and hints about those that are missed."""
 
 import os
 from collections import defaultdict
@@ -25,7 +25,7 @@ from pytest_upskill.session.case_files import (
     outside_arguments,
     shown,
 )
-from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, TrialItem, collector_of
+from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, RUN_REFUSED, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
@@ -372,3 +372,20 @@ class Selection:
 
 
 _NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"
+
+
+def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:
+    """Return the collector of a file with cases, or under lint of a skill without any."""
+    kind: type[pytest.File] = SkillFile
+    discovery, is_skill = discovery_of(parent.config), file.name == "SKILL.md"
+    is_linted = parent.config.getoption("upskill_lint")
+    if is_linted and not (is_skill and discovery.skill_has_cases(file.parent)):
+        # Imported here: most sessions lint nothing.
+        from pytest_upskill.session.lint_items import LintFile
+
+        kind = LintFile
+    collector = kind.from_parent(parent, path=file)
+    nodeid = safe_line(collector.nodeid)
+    if nodeid == collector.nodeid and "::" not in nodeid:
+        return collector
+    return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)
