@@ -8,6 +8,9 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.git import Revision
 from pytest_upskill.trials.result import RunResult, TrialResult, Unmeasured
 
+MARKER = "<!-- pytest-upskill -->"
+"""First line of Markdown, by which a bot finds the comment to update."""
+
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""
 

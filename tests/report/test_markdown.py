@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.report.files.markdown import COMMENT_LIMIT, MARKER, code, write_markdown
+from pytest_upskill.report.document import MARKER
+from pytest_upskill.report.files.markdown import COMMENT_LIMIT, code, write_markdown
 from pytest_upskill.report.files.phrases import headline
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import cell, chosen, counted, report, run, trial

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from pytest_upskill.figures import presentation
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
-from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import MARKER, Report
 from pytest_upskill.report.files import phrases
-from pytest_upskill.report.files.write import MARKER
 from pytest_upskill.report.notes import all_notes
 
 COMMENT_LIMIT = 65_536

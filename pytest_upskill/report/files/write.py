@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from pytest_upskill.project.files import write_file
-from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import MARKER, Report
 
 
 def write(report: Report, wanted: str, file: Path) -> Path:
@@ -44,9 +44,6 @@ def why_not_to_write(wanted: str, file: Path, all_files: Collection[Path]) -> st
     is_report = not start or _MARKS[wanted].encode() in start
     return "" if is_report else f"{file} is no such report: delete it, or write another name"
 
-
-MARKER = "<!-- pytest-upskill -->"
-"""First line of Markdown, by which a bot finds the comment to update."""
 
 _MARKS = {"json": '"sessions": [', "md": MARKER, "html": "pytest-upskill</title>"}
 """What stands at the beginning of the files that a new report may replace."""
