@@ -120,7 +120,8 @@ def test_test_code_and_statements_are_checks() -> None:
         ({"run": {"language": "python", "code": "assert ("}},
          "[0].expected.run: 'code' is not Python: line 1: '(' was never closed"),
         ({"run": {"language": "python"}}, "[0].expected.run.code: missing"),
-        ({"run": "python"}, '[0].expected.run: must be an object, got "python" (known: code, file, language)'),
+        ({"run": "python"},
+         '[0].expected.run: must be an object, got "python" (known: code, file, language)'),
         ({"judge": []}, "[0].expected.judge: must not be empty"),
     ],
 )  # fmt: skip
