@@ -146,11 +146,10 @@ class ProgramSandbox:
         Args:
             filter_files: File descriptors of filters of system calls.
         """
-        command = [*confinement.bubblewrap(own_user=self.has_own_user), "--hostname", "upskill"]
+        command = confinement.bubblewrap(filter_files, own_user=self.has_own_user)
+        command += ["--clearenv", "--hostname", "upskill"]
         if not self.has_own_user:
             command += ["--uid", str(_USER), "--gid", str(_USER)]
-        command.append("--clearenv")
-        command += [word for file in filter_files for word in ("--seccomp", str(file))]
         command += self._mounts()
         for name, value in self._environment().items():
             command += ["--setenv", name, value]

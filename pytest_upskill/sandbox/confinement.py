@@ -83,9 +83,8 @@ def confined(
     """
     if level == "bwrap":
         with open_filter(build_allowlist) as filters:
-            command = [*bubblewrap(own_user=own_user), *_mounts(root, readable, places)]
-            options = [word for file in filters for word in ("--seccomp", str(file))]
-            yield (*command, *options, "--"), filters
+            command = [*bubblewrap(filters, own_user=own_user), *_mounts(root, readable, places)]
+            yield (*command, "--"), filters
         return
     command = [str(PYTHON), "-I", "-S", str(_LAUNCHER), str(seconds), str(_INSIDE * own_user)]
     shown: Sequence[object] = [""]
@@ -94,15 +93,17 @@ def confined(
     yield (*command, *map(str, shown), "--"), ()
 
 
-def bubblewrap(*, own_user: bool) -> list[str]:
+def bubblewrap(filters: Iterable[int], *, own_user: bool) -> list[str]:
     """Return a command that hides other files, processes and the network.
 
     Args:
+        filters: File descriptors of filters of system calls.
         own_user: Whether the program is run by the command from `own_user_command`.
     """
     command = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--cap-drop", "ALL"]
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command.append("--unshare-cgroup-try")
+    command += [word for file in filters for word in ("--seccomp", str(file))]
     if not own_user:
         return [*command, "--unshare-user-try"]
     # Not in a user namespace: its only user would be root to the kernel.

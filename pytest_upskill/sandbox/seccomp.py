@@ -69,19 +69,13 @@ ioctl 16 29, fcntl 72 25, open 2 -, openat 257 56, prctl 157 167
 """
 """Calls that are harmless with certain arguments only."""
 
-SIGNALS = """
-kill 62 129, tkill 200 130, tgkill 234 131
-"""
+SIGNALS = "kill 62 129, tkill 200 130, tgkill 234 131"
 """Calls that are harmless only if something else protects other processes from signals."""
 
-TRUNCATE = """
-truncate 76 45
-"""
+TRUNCATE = "truncate 76 45"
 """A call that is harmless only if something else protects other files."""
 
-ALLOCATE = """
-fallocate 285 47
-"""
+ALLOCATE = "fallocate 285 47"
 """A call that allocates gigabytes of disk at once, before their use can be measured."""
 
 MODES_AND_TIMES = """
@@ -114,9 +108,7 @@ The flags of ``clone3`` are behind a pointer, where no filter sees them; a C lib
 ``clone``.
 """
 
-CHECKED_IN_NAMESPACES = """
-clone 56 220, socket 41 198, socketpair 53 199
-"""
+CHECKED_IN_NAMESPACES = "clone 56 220, socket 41 198, socketpair 53 199"
 """Calls that namespaces hold with certain arguments only."""
 
 _AUDIT_NUMBERS = dict(zip(MACHINES, (0xC000003E, 0xC00000B7), strict=True))
