@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -57,11 +58,9 @@ def retry_after(headers: Mapping[str, str], details: str = "") -> float | None:
     if delay := _RETRY_DELAY.search(details):
         return float(delay[1])
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
+        with suppress(ValueError):
             seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        return seconds if 0 < seconds < float("inf") else None
+            return seconds if 0 < seconds < float("inf") else None
     try:
         at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
     except (ValueError, OverflowError):

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -304,13 +305,10 @@ def read_json_reply(text: str) -> Any:
     fenced = [block.code for block in blocks(text)]
     bare = text[text.find("{") : text.rfind("}") + 1]
     for candidate in (*reversed(fenced), text, bare):
-        try:
-            # It refuses half of a surrogate pair, which could not be written into a file.
-            value = from_json(candidate)
-        except ValueError:
-            continue
-        if isinstance(value, dict | list):
-            return value
+        # It refuses half of a surrogate pair, which could not be written into a file.
+        with suppress(ValueError):
+            if isinstance(value := from_json(candidate), dict | list):
+                return value
     raise Refused("the reply has no JSON")
 
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,12 +55,9 @@ def _rows(text: str) -> list[Mapping[str, Any]]:
         return []
     rows: list[Mapping[str, Any]] = []
     for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
+        with suppress(ValueError, RecursionError):
+            if isinstance(row := json.loads(line), dict):
+                rows.append(row)
     return rows
 
 
