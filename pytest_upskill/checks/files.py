@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pytest_upskill.checks.cpu_limit import CheckError
 from pytest_upskill.checks.text import Check, CheckResult, TextCheck, about, failed, passed, quoted
 from pytest_upskill.project.messages import listed
 
@@ -263,7 +264,7 @@ class RunsCommand(Check):
         """Run the command in a copy of the workspace.
 
         Raises:
-            CheckError: A check of the output cannot be decided.
+            CheckError: The session ended first, or a check of the output cannot be decided.
             SandboxError: The sandbox cannot start it.
         """
         # Imported late: most cases run nothing.
@@ -278,6 +279,8 @@ class RunsCommand(Check):
                 for name in ("objects", "refs"):
                     (shell.folder / ".git" / name).mkdir(exist_ok=True)
             outcome = shell.bash(self.command)
+        if outcome.ended == "stopped":
+            raise CheckError("the session ended before the check was decided")
         last = outcome.output.rstrip().rpartition("\n")[2]
         if outcome.ended == "exited" and outcome.returncode == self.exit_code:
             yield passed(self.name, f" {quoted(self.command)}: {outcome.how}")

@@ -10,6 +10,7 @@ import pytest
 from pytest_upskill.checks.code import Compile, Sandboxed
 from pytest_upskill.checks.code import Run as RunCode
 from pytest_upskill.checks.compile import CannotCompile, Compilers
+from pytest_upskill.checks.files import RunsCommand
 from tests.compiling import SLOW, build, fenced
 
 
@@ -62,6 +63,18 @@ def test_closing_ends_a_test_run_undecided() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(compilers.decide, check, slow)
+        time.sleep(0.5)
+        compilers.close()
+        with pytest.raises(CannotCompile, match="the session ended"):
+            future.result(20)
+
+
+def test_closing_ends_a_command_undecided() -> None:
+    compilers = Compilers("limits")
+    assert compilers.open_sandbox().level == "limits"
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(compilers.decide, RunsCommand(command="sleep 60"), "")
         time.sleep(0.5)
         compilers.close()
         with pytest.raises(CannotCompile, match="the session ended"):
