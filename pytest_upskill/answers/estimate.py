@@ -8,7 +8,7 @@ as servers differ a hundredfold.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -155,8 +155,7 @@ class _Recordings:
         self._hosts = hosts
         self._cache, self._prices = resources.cache, resources.prices
         self._batch = resources.batches.enabled
-        self._means: dict[tuple[Model, str], tuple[float | None, float | None]] = {}
-        """Mean cost and seconds of recorded answers, by their kind: many requests are of one."""
+        self._mean = cache(self._mean_of_kind)  # many requests are of one kind
         self._asked = Counter[str]()
         """How often each request is made, by its identity."""
 
@@ -246,9 +245,7 @@ class _Recordings:
         request = item.request
         kinds = _kinds(request_fields(request, self._hosts[request.model].url))
         kind = next((each for each in kinds if each in self._past), "")
-        if (of_kind := (request.model, kind)) not in self._means:
-            self._means[of_kind] = self._mean(*of_kind)
-        usd, seconds = self._means[of_kind]
+        usd, seconds = self._mean(request.model, kind)
         if usd is None:
             size = size_of(replace(request, turns=()))
             typical = Completion(
@@ -259,7 +256,7 @@ class _Recordings:
             usd = self._prices.cost(request.model, typical) or 0.0
         return usd, seconds
 
-    def _mean(self, model: Model, kind: str) -> tuple[float | None, float | None]:
+    def _mean_of_kind(self, model: Model, kind: str) -> tuple[float | None, float | None]:
         """Return the mean cost and seconds of recorded answers of a kind, None if unknown."""
         past = self._past.get(kind, ())
         # Some servers count no tokens, and answers of batches have no time.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pytest_upskill.cases.adapters.choice import choice_in
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
@@ -83,13 +84,9 @@ def _echoes(case: Case) -> Iterator[Problem]:
         isinstance(check, TextCheck) and _holds(check, case.input) for check in case.checks
     )
     for check in echoed:
-        yield Problem(
-            line=case.line,
-            column=case.column,
-            where=f"{case.id}: {_describe(check)}",
-            what="satisfied by the question itself: an answer that repeats it passes",
-            is_hint=not tells_nothing,
-        )
+        what = "satisfied by the question itself: an answer that repeats it passes"
+        found = _at(case, what, is_hint=not tells_nothing)
+        yield replace(found, where=f"{case.id}: {_describe(check)}")
 
 
 def _checks(case: Case) -> Iterator[str]:

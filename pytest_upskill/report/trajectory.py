@@ -21,12 +21,10 @@ _BY_PROGRAMS = re.compile(r"(?:^|/)(\.venv|venv|node_modules|__pycache__|\.cache
 
 def turn_of(check: CheckResult, run: AgentRun) -> int:
     """Return the number of the last turn that names the file of a check; else the last turn."""
-    file = _FILE_NAME.search(check.message)
-    # Of a name with wildcards, the longest part without one.
-    parts = re.split(r"[*?]", file[0].rpartition("/")[2]) if file else [""]
-    name = re.compile(re.escape(max(parts, key=len)) or "(?!)")
-    turns = [*enumerate(run.turns, 1)]
-    naming = [n for n, turn in turns if any(name.search(call.input) for call in turn.calls)]
+    found = _FILE_NAME.search(check.message)
+    name = found[0].rpartition("/")[2] if found else ""
+    inputs = enumerate(("\n".join(call.input for call in turn.calls) for turn in run.turns), 1)
+    naming = [number for number, text in inputs if name and name in text]
     return naming[-1] if naming else len(run.turns)
 
 

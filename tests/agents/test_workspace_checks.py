@@ -156,7 +156,7 @@ def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
         (
             {"file_exists": "../a"},
             {},
-            ("[0].expected.file_exists: must be a path in the workspace, such as 'out/report.csv'"),
+            ("[0].expected.file_exists: must be a path in the workspace, such as 'data/in.csv'"),
         ),
         (
             {"contains": "x"},

@@ -157,9 +157,9 @@ def test_a_schema_is_read_from_the_skills_folder(folder: Path) -> None:
             "bad.json",
             "bad.json:1:8: a comma before the closing bracket: remove it",
         ),
-        ("../out.json", "'../out.json' is outside the skill's folder: move it inside"),
-        ("link.json", "'link.json' is outside the skill's folder: move it inside"),
-        ("/etc/hosts", "'/etc/hosts' is outside the skill's folder: move it inside"),
+        ("../out.json", "'../out.json' leads outside the skill's folder: copy it into that"),
+        ("link.json", "'link.json' leads outside the skill's folder: copy it into that"),
+        ("/etc/hosts", "'/etc/hosts' is an absolute path: write it relative to the skill's folder"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_refused(folder: Path, name: str, problem: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
-from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text
+from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text, stay_inside
 from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.checks.code import check_file
 from pytest_upskill.checks.extensions import Extensions
@@ -76,11 +76,9 @@ class Around:
 
 
 def _read_json(folder: Path, name: str) -> Any:
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ValueError(f"{name!r} is outside the skill's folder: move it inside")
+    stay_inside(folder / name, folder, shown=name)
     try:
-        return read_json(read_text(path)).value
+        return read_json(read_text(folder / name)).value
     except BadFile as error:
         raise ValueError(error.problems[0].at(name)) from None
 
@@ -118,9 +116,7 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
 
 
 def _workspace_name_problem(name: str) -> str | None:
-    return (
-        None if is_safe_name(name) else "must be a path in the workspace, such as 'out/report.csv'"
-    )
+    return None if is_safe_name(name) else "must be a path in the workspace, such as 'data/in.csv'"
 
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
@@ -155,8 +151,8 @@ def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[Workspa
         raise wrong_value(value, wanted)
     files: list[WorkspaceFile] = []
     for name, given in sorted(value.items()):
-        if not is_safe_name(name):
-            raise ValueError(f"{name!r} must be a path in the workspace, such as 'data/in.csv'")
+        if problem := _workspace_name_problem(name):
+            raise ValueError(f"{name!r} {problem}")
         if isinstance(given, str):
             files.append(WorkspaceFile(name=name, text=given))
         elif (
