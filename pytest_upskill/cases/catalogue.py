@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -19,7 +17,8 @@ from pytest_upskill.cases.skill import Case, Skill, SkillVersion, plain_name
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.project.files import leads_out, read_state, write_file
+from pytest_upskill.project.digest import digest_of
+from pytest_upskill.project.files import json_by_line, leads_out, read_state, write_file
 from pytest_upskill.project.messages import did_you_mean
 
 _LEAD = (
@@ -39,7 +38,7 @@ class ListedSkill:
     @property
     def digest(self) -> str:
         """Digest of name and description."""
-        return _digest(f"{self.name}\n{self.description}")[:16]
+        return digest_of(f"{self.name}\n{self.description}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +118,7 @@ def sort_key(run: int, name: str) -> str:
         run: Index of the run, from 0.
         name: Name of the skill.
     """
-    return _digest(f"{run}\n{name}")
+    return digest_of(f"{run}\n{name}")
 
 
 def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
@@ -135,10 +134,6 @@ def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
         lines.append("  </skill>")
     entries = "\n".join(lines)
     return f"\n\n{_LEAD}<available_skills>\n{entries}\n</available_skills>"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class CatalogueError(Exception):
@@ -181,10 +176,7 @@ def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
     Raises:
         OSError: The file cannot be written.
     """
-    lines = ",\n".join(
-        "  " + json.dumps(asdict(skill), ensure_ascii=False) for skill in catalogue.skills
-    )
-    text = f'{{\n "format": 1,\n "skills": [\n{lines}\n ]\n}}\n'.encode()
+    text = json_by_line({"format": 1, "skills": [*map(asdict, catalogue.skills)]})
     with suppress(FileNotFoundError):
         if read_state(file) == text:
             return False

@@ -1,6 +1,5 @@
 """Baselines: files to be committed and reviewed, which belongs to which cell, and their update."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from urllib.parse import quote
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.project.files import read_state, write_file
+from pytest_upskill.project.files import json_by_line, read_state, write_file
 from pytest_upskill.project.messages import agreeing, counted
 from pytest_upskill.trials.result import TrialResult
 
@@ -101,18 +100,6 @@ def read_baseline(file: Path) -> Baseline | None:
         ) from None
 
 
-def _text(baseline: Baseline) -> str:
-    """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
-    head = _baseline().dump_python(baseline, mode="json", exclude_none=True)
-    cases = ",\n".join(f"  {_json(case)}" for case in head.pop("cases"))
-    lines = (f" {_json(name)}: {_json(value)},\n" for name, value in head.items())
-    return "{\n" + "".join(lines) + ' "cases": [\n' + cases + "\n ]\n}\n"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def baseline_path(cell: Cell) -> Path:
     """Return the path of a cell's baseline from the folder of all: that of its case file."""
     return path_of(cell.case_file or cell.path, cell.model, chooses=cell.chooses)
@@ -182,7 +169,8 @@ def update_baseline(cell: Cell, folder: Path, *, regressed: bool = False) -> Upd
         old = read_baseline(file)
         if old and replace(new, date=old.date, version=old.version) == old:
             return Update(text=f"{what} of {name}: {file} is up to date")
-        write_file(file, _text(new).encode(), mode=0o644)
+        fields = _baseline().dump_python(new, mode="json", exclude_none=True)
+        write_file(file, json_by_line(fields), mode=0o644)
     except BaselineError as error:
         return Update(text=f"no {what} written of {name}: {error}", is_broken=True)
     except OSError as error:

@@ -4,7 +4,6 @@ The judge sees question, statements and answer, but not which model or arm the a
 statement holds only if the judge quotes evidence that occurs in the answer.
 """
 
-import hashlib
 import html
 import re
 import unicodedata
@@ -21,6 +20,7 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, REFERENCE, UNUSABLE, Judge
 from pytest_upskill.checks.text import cut, quoted
 from pytest_upskill.models import Completion, Model, Request
+from pytest_upskill.project.digest import digest_of
 
 MAX_TOKENS = 4096
 """Maximum output tokens of a judgement."""
@@ -62,11 +62,11 @@ def judge_request(model: Model, case: Case, *, question: str, answer: str) -> Re
     # A text cannot contain its own digest, so it cannot contain its own closing mark.
     user = MESSAGE.format(
         question=question,
-        question_mark=_digest(question),
+        question_mark=digest_of(question),
         reference=reference
-        and REFERENCE.format(reference=reference, reference_mark=_digest(reference)),
+        and REFERENCE.format(reference=reference, reference_mark=digest_of(reference)),
         answer=answer,
-        answer_mark=_digest(answer),
+        answer_mark=digest_of(answer),
         statements="\n".join(f"{n}. {each.statement}" for n, each in enumerate(statements, 1)),
     )
     return Request(
@@ -227,10 +227,6 @@ def _error_text(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 # Quotes, despite what copying loses

@@ -15,6 +15,7 @@ from pytest_upskill.cases.judge_labels import (
 )
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.grade import with_changes
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.stats.calibration import STRATA
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 
@@ -30,8 +31,7 @@ def served_judges(trials: Iterable[TrialResult]) -> list[str]:
 def answer_digest(text: str) -> str:
     """Return a digest that identifies an answer; ends of lines do not count."""
     # Without the line ends at its end: a labels file, which lists the lines, loses one of them.
-    lines = "\n".join(text.splitlines()).rstrip("\n")
-    return hashlib.sha256(lines.encode("utf-8", "replace")).hexdigest()[:16]
+    return digest_of("\n".join(text.splitlines()).rstrip("\n"))
 
 
 def cell_labels(

@@ -9,10 +9,12 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 from pytest_upskill import STATE
 
@@ -174,6 +176,17 @@ def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None 
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def json_by_line(fields: Mapping[str, Any]) -> bytes:
+    """Return JSON with a line for each field, and for each item of the last one, which is a list.
+
+    That keeps diffs and conflicts of committed files small.
+    """
+    *head, last = fields.items()
+    items = ",\n".join(f"  {json.dumps(item, ensure_ascii=False)}" for item in last[1])
+    lines = [f' "{name}": {json.dumps(value, ensure_ascii=False)},\n' for name, value in head]
+    return f'{{\n{"".join(lines)} "{last[0]}": [\n{items}\n ]\n}}\n'.encode()
 
 
 def refuse_way_out(path: Path) -> Path:

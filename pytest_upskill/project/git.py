@@ -234,10 +234,10 @@ def literal(name: str) -> str:
     return f":(top,literal){name}"
 
 
-def _pathspecs(paths: Iterable[Path], top: Path) -> list[str]:
+def _pathspecs(paths: Iterable[Path], top: Path, magic: str = "top,literal") -> list[str]:
     """Return the pathspecs of the paths that are in a repository."""
     names = (from_top(each, top) for each in paths)
-    return [literal(name) for name in names if not name.startswith("../")]
+    return [f":({magic}){name}" for name in names if not name.startswith("../")]
 
 
 def _text(folder: Path, *args: str, given: str = "", **variables: str) -> str:
@@ -295,10 +295,7 @@ def run_git(
 def _has_changes(project: Path, folders: Iterable[Path], written: Iterable[Path]) -> bool:
     status = "status", "--porcelain"
     inside = sorted({str(folder) for folder in folders if folder.is_dir()})
-    top = top_of(project)
-    names = [from_top(each, top) for each in written]
-    left_out = [f":(exclude,top,literal){name}" for name in names if not name.startswith("../")]
-    left_out.append(_NOT_OURS)
+    left_out = [*_pathspecs(written, top_of(project), "exclude,top,literal"), _NOT_OURS]
     return bool(
         git_output(project, *status, "--untracked-files=no", "--", ":/", *left_out)
         or (inside and git_output(project, *status, "--", *inside, *left_out))

@@ -1,6 +1,5 @@
 """Digests that results and baselines keep: of requests, skills and checks."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict, fields
@@ -10,6 +9,7 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.models import Model
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.trials.trial import Trial, block_of, request_of
 
 
@@ -30,10 +30,10 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         files = [asdict(file) for file in task.workspace]
         equal_parts += [files, asdict(task.setup), task.max_turns]
         skill = json.dumps([task.skill_name, *map(asdict, task.skill)]) if task.skill else ""
-    prompt = _digest(json.dumps(equal_parts))
+    prompt = digest_of(json.dumps(equal_parts))
     if trial.listed is not None:
         return prompt, trial.listed.digest
-    return prompt, _digest(skill) if skill else ""
+    return prompt, digest_of(skill) if skill else ""
 
 
 def grader_digest(trial: Trial) -> str:
@@ -43,7 +43,7 @@ def grader_digest(trial: Trial) -> str:
         judge = judge_name(trial.judge)
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
         judge_fields.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
-    return _digest(_as_json([*judge_fields, *_checks(trial.case)]))
+    return digest_of(_as_json([*judge_fields, *_checks(trial.case)]))
 
 
 def case_digest(case: Case) -> str:
@@ -52,12 +52,12 @@ def case_digest(case: Case) -> str:
         *(case.input, case.files, case.reference),
         *(case.workspace, asdict(case.setup), case.max_turns),
     ]
-    return _digest(_as_json([question, *_checks(case)]))
+    return digest_of(_as_json([question, *_checks(case)]))
 
 
 def skill_digest(skill: Skill) -> str:
     """Return the digest of the skill block that a model gets."""
-    return _digest(block_of(skill))
+    return digest_of(block_of(skill))
 
 
 def judge_name(model: Model) -> str:
@@ -91,7 +91,7 @@ def _describe(value: Any) -> dict[str, Any]:
 def trigger_digest(trial: Trial) -> str:
     """Return the digest of what a query should trigger, whatever the skill's name is now."""
     trigger = trial.case.trigger
-    return "" if trigger is None else _digest(json.dumps(asdict(trigger), sort_keys=True))
+    return "" if trigger is None else digest_of(json.dumps(asdict(trigger), sort_keys=True))
 
 
 def _is_set(check: AnyCheck, field: Field[object]) -> bool:
@@ -99,7 +99,3 @@ def _is_set(check: AnyCheck, field: Field[object]) -> bool:
     default = field.default if field.default_factory is MISSING else field.default_factory()
     value = getattr(check, field.name)
     return type(value) is not type(default) or value != default
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -89,13 +89,10 @@ def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
         BinaryError: The file is not UTF-8 text.
         Unreadable: The file is missing, too large, outside ``root``, or cannot be read.
     """
-    try:
-        text = read_inside(root, path, MAX_FILE_BYTES, shown=shown).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
+    file = WorkspaceFile.of(shown, read_inside(root, path, MAX_FILE_BYTES, shown=shown))
+    if file.binary:
         raise BinaryError(f"{shown!r} is not UTF-8 text, and only text can be sent")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return file.prompt
 
 
 def stay_inside(path: Path, root: Path, *, shown: str) -> None:
