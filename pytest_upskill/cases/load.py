@@ -32,9 +32,6 @@ from pytest_upskill.project.messages import listed
 MAX_CASES = 1000
 """Maximum number of cases in a file."""
 
-_SHOWN = 5
-"""Maximum number of files that a warning lists."""
-
 
 class SkillError(Exception):
     """A skill that cannot be run; the message lists every problem of its files, one per line."""
@@ -254,7 +251,7 @@ def _left_out(skills: Iterable[SkillFolder]) -> Iterator[Problem]:
     """Yield a problem if the files of cases contain a skill."""
     if names := sorted({name for skill in skills for name in skill.left_out}):
         what = "left out of every arm, as the arm without the skill would get it"
-        yield Problem(what=f"{what}: {listed(names, _SHOWN)}")
+        yield Problem(what=f"{what}: {listed(names)}")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from functools import cached_property
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.result import CellKey, CellLabels, RunResult, TrialResult, are_copies
+from pytest_upskill.trials.result import CellKey, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 ARM_NAMES: Mapping[Arm, str] = {
@@ -92,7 +92,14 @@ class TrialGroup:
     @cached_property
     def copied(self) -> bool:
         """Whether the model gave one answer in all runs, two or more, of every trial."""
-        return are_copies(self.trials)
+        ran = [trial for trial in self.trials if trial.runs]
+        repeated = any(len(trial.runs) > 1 for trial in ran)
+        # The copies of a single answer may be missing; a missing run of an agent is no copy.
+        return repeated and all(
+            trial.distinct == 1
+            and (len(trial.runs) > 1 or (trial.errors and not trial.runs[0].completion.agent_run))
+            for trial in ran
+        )
 
     @cached_property
     def counted_trials(self) -> tuple[TrialResult, ...]:

@@ -114,7 +114,8 @@ def read_file(path: Path, max_bytes: int) -> bytes:
         # Not read(max_bytes), which reserves that much memory.
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
-            raise OSError(errno.EFBIG, f"larger than {size_limit(max_bytes)}")
+            limit = f"{max_bytes >> 20} MiB" if max_bytes >> 20 else f"{max_bytes >> 10} KiB"
+            raise OSError(errno.EFBIG, f"larger than {limit}")
         return file.read(size)
 
 
@@ -135,11 +136,6 @@ def read_state(
         with suppress(ValueError, RecursionError):
             json.loads(data, parse_int=_bounded, parse_float=_bounded, parse_constant=_bounded)
     return data
-
-
-def size_limit(max_bytes: int) -> str:
-    """Return a maximum size for messages."""
-    return f"{max_bytes >> 20} MiB" if max_bytes >> 20 else f"{max_bytes >> 10} KiB"
 
 
 def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.project.messages import did_you_mean
 
 _SECONDS = 60
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
@@ -89,13 +88,8 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
             raise NoGitError(f"{folder} is not in a git repository: git init, or run in a clone")
         if git_output(folder, "rev-parse", "--verify", "HEAD") is None:
             raise NoGitError(f"{folder} has no commit yet: git commit the skills, then run again")
-        known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or ""
-        # A branch of a remote that exists was rather not fetched than misspelled.
-        remotes = (git_output(folder, "remote") or "").split()
-        is_fetched = ref.partition("/")[0] not in remotes
-        meant = did_you_mean(ref, ["baseline", *known.split()]) if is_fetched else ""
-        fetch = "" if meant else f"{_fetch(folder, ref)}, or "
-        raise GitError(f"no commit is called {ref!r}{meant} in {folder}: {fetch}write another ref")
+        cure = f"{_fetch(folder, ref)}, or write another ref"
+        raise GitError(f"no commit is called {ref!r} in {folder}: {cure}")
     base = git_output(folder, "merge-base", commit.strip(), "HEAD")
     if base is None:
         if _is_shallow(folder):

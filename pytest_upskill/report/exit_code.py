@@ -58,9 +58,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         yield f"nothing was measured of what changed in {names}: {reasons}"
     yield from (line for session in report.sessions for line in session.not_measured)
     if base := uncompared_base(report):
-        first, *rest = missing_comparisons(report)
-        more = f" (and {len(rest)} more)" if rest else ""
-        yield f"nothing was compared with {base}: {first}{more}"
+        yield f"nothing was compared with {base}: {listed(missing_comparisons(report), 1)}"
     # A replay fails without its recordings; otherwise missing runs could make a trial pass or fail.
     trials = [] if report.is_replay else report.trials
     errors = [trial.errors[0] for trial in trials if trial.errors and not trial.settled]

@@ -71,18 +71,18 @@ class Progress:
             self.clear()
 
     def update(self) -> None:
-        """Print the progress if answers are still missing."""
-        self._tally.count()
-        if self._reporter is not None and self._tally.done < self._tally.total:
-            resources = self._resources
-            self.show([*progress_parts(self._tally, resources.activity, resources.bill.all)])
+        """Print the progress if answers are missing: what fits in the row, or a line if one is due.
 
-    def show(self, parts: Sequence[str]) -> None:
-        """Print the parts that fit in the row, most important first, or a line if one is due."""
+        The most important parts come first.
+        """
+        self._tally.count()
+        if self._reporter is None or self._tally.done == self._tally.total:
+            return
+        parts = [*progress_parts(self._tally, self._resources.activity, self._resources.bill.all)]
         if not self._is_log:
             self._row_is_shown = True  # first: Ctrl-C may arrive in between
             self._write_row(parts)
-        elif time.monotonic() >= self._due and self._reporter is not None:
+        elif time.monotonic() >= self._due:
             with _uncaptured(self._config):
                 # pytest prints the test's name, or its file, again before its result.
                 begin_line(self._reporter)

@@ -1,7 +1,6 @@
 """Results of trials and skipped cases, as values that processes exchange as JSON."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -314,18 +313,6 @@ class CellKey(NamedTuple):
     """Label of the model."""
     chooses: bool
     """Whether the model chooses among skills, as in a trigger cell."""
-
-
-def are_copies(trials: Iterable[TrialResult]) -> bool:
-    """Return whether the model gave one answer in all runs, two or more, of every trial."""
-    ran = [trial for trial in trials if trial.runs]
-    repeated = any(len(trial.runs) > 1 for trial in ran)
-    # The copies of a single answer may be missing; a missing run of an agent is no copy.
-    return repeated and all(
-        trial.distinct == 1
-        and (len(trial.runs) > 1 or (trial.errors and not trial.runs[0].completion.agent_run))
-        for trial in ran
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -234,21 +234,6 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
     )
 
 
-@pytest.mark.parametrize(
-    ("ref", "meant"), [("basline", "baseline"), ("mian", "main"), ("orgin/main", "origin/main")]
-)
-def test_a_misspelled_ref_is_answered_by_the_right_one(
-    repository: Path, run_once: Run, ref: str, meant: str
-) -> None:
-    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
-
-    result = run_once(*OFFLINE, f"--upskill-compare={ref}")
-
-    result.stderr.fnmatch_lines(
-        [f"ERROR: *'{ref}'*(did you mean '{meant}'[?]) in *: write another ref"]
-    )
-
-
 def test_a_repository_without_a_commit_says_so(
     write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
 ) -> None:

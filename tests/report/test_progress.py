@@ -42,17 +42,17 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
     """Answer once something was said about it."""
     del impatient
     said = threading.Event()
-    show = progress.Progress.show
+    update = progress.Progress.update
 
-    def show_and_note(line: progress.Progress, parts: Sequence[str]) -> None:
-        show(line, parts)
+    def update_and_note(line: progress.Progress) -> None:
+        update(line)
         said.set()
 
     def answer(_: Received) -> Reply:
         assert said.wait(PATIENCE_S)
         return Reply(text="37")
 
-    monkeypatch.setattr(progress.Progress, "show", show_and_note)
+    monkeypatch.setattr(progress.Progress, "update", update_and_note)
     loopback.answer = answer
     return loopback
 
