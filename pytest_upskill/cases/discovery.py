@@ -226,12 +226,8 @@ class CaseDiscovery:
     def search_roots(self, path: Path) -> Sequence[Path]:
         """Return the folders to search: those above a path, up to its repository or project."""
         above = path.parents[:_MOST_ABOVE]
-        for index, folder in enumerate(above):
-            if (folder / ".git").exists():
-                return above[: index + 1]
-        if self.root in above:
-            return above[: above.index(self.root) + 1]
-        return above[:_MOST_WITHOUT_GIT]
+        top = next((folder for folder in above if (folder / ".git").exists()), self.root)
+        return above[: above.index(top) + 1] if top in above else above[:_MOST_WITHOUT_GIT]
 
 
 def _skills_below(top: Path) -> Mapping[Path, str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from pytest_upskill.cases.adapters.choice import choice_in
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
@@ -164,10 +165,6 @@ def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
         catalogue: The skills, its own included.
         budget: Characters of the whole catalogue.
     """
-    left = budget - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
-    skills = []
-    for skill in catalogue.skills:
-        left -= len(f": {skill.description}")
-        if left < 0:
-            skills.append(skill)
-    return skills
+    room = budget - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
+    used = accumulate(len(f": {skill.description}") for skill in catalogue.skills)
+    return [skill for skill, size in zip(catalogue.skills, used, strict=True) if size > room]

@@ -79,10 +79,7 @@ def project_folder(start: Path, *others: Path) -> Path:
         repository; else the root of the repository; else ``start``.
     """
     start = next(filter(_is_in_repository, (start, *others)), start)
-    for folder in (start, *start.parents):
-        if (folder / STATE).is_dir() or (folder / ".git").exists():
-            return folder
-    return start
+    return next(filter(_is_project, (start, *start.parents)), start)
 
 
 def _is_in_repository(path: Path) -> bool:

@@ -173,15 +173,16 @@ def _likeliest_rate_without(case: CaseCounts, difference: float) -> float:
     return min(max(2 * p * cos(angle) - square, -difference, 0.0), 1 - difference, 1.0)
 
 
-def boundary(holds: Callable[[float], bool], start: float, end: float) -> float:
+def boundary(holds: Callable[[float], bool], start: float, end: float, *, steps: int = 60) -> float:
     """Return by bisection the point between ``start`` and ``end`` from which a condition is false.
 
     Args:
         holds: The condition, which is true at ``start`` and changes at most once.
         start: A point at which the condition is true.
         end: The other end of the search, which may be smaller.
+        steps: How often the search is halved.
     """
-    for _ in range(60):
+    for _ in range(steps):
         middle = (start + end) / 2
         if holds(middle):
             start = middle

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pytest_upskill.stats.counts import CaseCounts, lift, usable
 from pytest_upskill.stats.exact_test import mid_p_tails, significant
-from pytest_upskill.stats.intervals import lift_interval, score_variance, two_sided_z
+from pytest_upskill.stats.intervals import boundary, lift_interval, score_variance, two_sided_z
 
 Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
 
@@ -139,11 +139,7 @@ def early_alpha(done: int, planned: int, alpha: float = 0.05) -> float:
 @cache
 def _bound(looks: int, alpha: float) -> float:
     """Return the bound of |z| at the last look, by bisection."""
-    low, high = 0.0, 8.0
-    for _ in range(18):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _crossing(looks, middle) > alpha else (low, middle)
-    return high
+    return boundary(lambda bound: _crossing(looks, bound) <= alpha, 8.0, 0.0, steps=18)
 
 
 def _crossing(looks: int, bound: float) -> float:

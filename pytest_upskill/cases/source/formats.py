@@ -158,9 +158,7 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
     for pattern, hint in _HINTS.items():
         if re.compile(pattern).match(error.doc, error.pos):
             return hint
-    if error.msg in _CURES:
-        return _CURES[error.msg]
-    return f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+    return _CURES.get(error.msg, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
 
 def _walk(text: str) -> Iterator[tuple[JsonPath, Offsets, str]]:
