@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion, plain_name
 from pytest_upskill.cases.skill_md import read_skill_text
@@ -140,8 +140,7 @@ class CatalogueError(Exception):
     """A catalogue file cannot be used; the message has its name and the cure."""
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
+class _File(BaseModel, strict=True, defer_build=True):
     format: Literal[1]
     skills: list[ListedSkill]
 
@@ -216,11 +215,6 @@ class Catalogues:
         """Return what an agent sees with a skill, by default as it is now."""
         base = self.committed or self._around(skill.folder.absolute())
         return base.with_skill(as_listed(version or skill), skill.name)
-
-    def is_stale(self, skill: Skill) -> bool:
-        """Return whether the committed file lacks a skill as it is described now."""
-        is_listed = self.committed is None or as_listed(skill) in self.committed.skills
-        return not (is_listed or skill.hidden)
 
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""

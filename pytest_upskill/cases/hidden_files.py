@@ -12,7 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, KEY_FILE, LABELS_FILE, STATE
 from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.skill import HiddenFiles
-from pytest_upskill.cases.skill_md import SkillText
+from pytest_upskill.cases.skill_md import UNSPECIFIED, SkillText
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.files import real_name
@@ -113,7 +113,8 @@ def without_cases(skill: SkillText, folder: Path) -> tuple[str, Sequence[re.Matc
 
     Some authors keep the cases of a skill there.
     """
-    text, entries, reading = skill.text, [*skill.unspecified], None
+    text, reading = skill.text, None
+    entries = [*UNSPECIFIED.finditer(text, 0, skill.body_at)]
     with suppress(BadFile):
         front, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
         reading = registry.read(file, front, suffix=".yaml", adapters=registry.ADAPTERS)

@@ -37,12 +37,15 @@ _PLAIN = re.compile(
     r"^(description: *\n? +|[A-Za-z_-]+: +)(?![\s'\"|>\[{&*!#])(.*\S(?:\n +.*\S)*) *$", re.MULTILINE
 )
 
-# An entry of the frontmatter with its further lines, which begin with a space, a hyphen or a #.
-_UNSPECIFIED = re.compile(
+UNSPECIFIED = re.compile(
     rf"^(?!(?:{'|'.join(sorted(_KEYS))})[ ]*:)(?P<key>[\w-]+)[ ]*:.*\n"
     r"(?:(?:[ \t#-].*)?\n)+",
     re.MULTILINE,
 )
+"""An entry of the frontmatter of which nobody specifies the ``key``, with its further lines.
+
+These begin with a space, a hyphen or a #, and there is at least one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +63,6 @@ class SkillText:
     """Offset of the line that closes the frontmatter."""
     warnings: tuple[Problem, ...]
     """Violations of the specification."""
-
-    @property
-    def unspecified(self) -> Iterator[re.Match[str]]:
-        """The entries of several lines in the frontmatter whose ``key`` nobody specifies."""
-        return _UNSPECIFIED.finditer(self.text, 0, self.body_at)
 
 
 def read_skill_text(text: str, *, folder: str) -> SkillText:

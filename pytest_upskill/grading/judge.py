@@ -13,7 +13,7 @@ from itertools import islice
 from json import JSONDecoder
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
@@ -34,18 +34,14 @@ Decisions = tuple[CheckResult | str, ...]
 """What a judge decided of each statement: a result, or why the answer cannot show it."""
 
 
-class _Verdict(BaseModel):
-    model_config = ConfigDict(strict=True, defer_build=True)
-
+class _Verdict(BaseModel, strict=True, defer_build=True):
     statement: int
     quote: str
     reason: str = ""
     holds: bool | Literal["cannot be decided"]
 
 
-class _Judgement(BaseModel):
-    model_config = ConfigDict(strict=True, defer_build=True)
-
+class _Judgement(BaseModel, strict=True, defer_build=True):
     verdicts: list[_Verdict]
 
 

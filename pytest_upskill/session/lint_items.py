@@ -76,13 +76,14 @@ class LintItem(ItemOutsidePackages):
         if skill.hidden:
             return
         grouped = self.config.stash[GROUPED_WARNINGS]
-        for what in description_findings(as_listed(skill), catalogue):
+        listed, committed = as_listed(skill), catalogues.committed
+        for what in description_findings(listed, catalogue):
             grouped.note(place, what)
         if ambiguous := catalogues.why_ambiguous(skill):
             line = f"{place}: name: {ambiguous}"
             # Without cases, no trigger trial has to choose between the two.
             yield from [line] if skill.cases else grouped.note_lines([line])
-        if catalogues.is_stale(skill):
+        if committed and listed not in committed.skills:
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "
                 "with another description or not at all: write it again with "
