@@ -272,6 +272,14 @@ class CallCountEntry(CallEntry):
         return self
 
 
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_command(value: object) -> object:
+    return {"run": value} if isinstance(value, str) else value
+
+
 def _as_name(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
@@ -290,13 +298,6 @@ def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
         for file, texts in files.items()
         for check in _made(texts, TextChecks)
     ]
-
-
-def _as_commands(value: object) -> object:
-    listed = value if isinstance(value, list) else [value]
-    if not listed or not all(isinstance(each, (str, dict)) for each in listed):
-        raise values.wrong_value(value, "a command, an object with it, or a list of them")
-    return [{"run": each} if isinstance(each, str) else each for each in listed]
 
 
 def _git(entry: GitEntry) -> list[Git]:
@@ -344,10 +345,10 @@ class Expected(TextChecks):
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
     command: Annotated[
-        list[CommandEntry],
+        list[Annotated[CommandEntry, BeforeValidator(_as_command)]],
         Field(min_length=1),
         BeforeValidator(
-            _as_commands,
+            _as_list,
             json_schema_input_type=values.Text | CommandEntry | list[values.Text | CommandEntry],
         ),
         Makes(RunsCommand, lambda entries: [entry.check() for entry in entries]),
@@ -358,7 +359,7 @@ class Expected(TextChecks):
     tool_called: Annotated[
         list[Annotated[CallCountEntry, BeforeValidator(_as_name)]],
         BeforeValidator(
-            lambda value: value if isinstance(value, list) else [value],
+            _as_list,
             json_schema_input_type=values.Text
             | CallCountEntry
             | list[values.Text | CallCountEntry],
