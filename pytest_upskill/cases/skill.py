@@ -162,7 +162,7 @@ class Case:
         if self.models is None or not set(chosen).isdisjoint(self.models):
             return None
         return (
-            f"it is only for {' or '.join(self.models)}, and this run is on {listed(chosen)}: "
+            f"only for {' or '.join(self.models)}, and this run is on {listed(chosen)}: "
             "choose another model, or correct 'models' in the case"
         )
 

@@ -199,7 +199,8 @@ class Selection:
     ) -> None:
         """Print which skills are unchanged, have no cases or were missed."""
         if self._unchanged:
-            nothing = ", so there is nothing to run" if self.nothing_changed else ""
+            is_all = self.nothing_changed and not self.without_cases
+            nothing = ", so there is nothing to run" if is_all else ""
             terminalreporter.line(f"skipped {self._left_out}{nothing}")
         if exitstatus not in RUN_REFUSED and self._config.get_verbosity() > QUIETEST:
             for line in dict.fromkeys(self._missed(exitstatus)):

@@ -59,7 +59,7 @@ def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=6, skipped=4)
     reason = (
-        "it is only for haiku or opus, and this run is on offline, other: choose another model, "
+        "only for haiku or opus, and this run is on offline, other: choose another model, "
         "or correct 'models' in the case"
     )
     skipped = [line for line in result.outlines if line.startswith("SKIPPED")]

@@ -46,6 +46,14 @@ def test_a_new_skill_without_cases_is_a_skipped_test(branch: Path, run: Run) -> 
     assert cure in xml
 
 
+def test_beside_a_new_skill_without_cases_there_is_something_to_do(branch: Path, run: Run) -> None:
+    write_new_skill(branch)
+
+    result = run("--upskill-models=offline", "--upskill-changed-since=main", "skills")
+
+    result.stdout.fnmatch_lines(["skipped 1 skill unchanged since main"])
+
+
 def test_a_new_skill_without_cases_fails_where_that_is_wanted(branch: Path, run: Run) -> None:
     write_new_skill(branch)
 
