@@ -87,9 +87,11 @@ def pytest_cmdline_main_measures(config: pytest.Config) -> Generator[None, objec
     reporting: Any = config.pluginmanager.get_plugin("upskill-reporting")
     if reporting is not None and reporting.has_decided:
         return code
-    cure = "choose models, and see that no option in addopts runs no tests"
-    sys.stderr.write(f"ERROR: {asked[0]}: nothing was compared, as no test ran: {cure}\n")
-    return 75
+    cure = "choose models, and see that no option in addopts ends without tests"
+    sys.stderr.write(f"ERROR: {asked[0]}: nothing was compared, as no case ran: {cure}\n")
+    from pytest_upskill.report.exit_code import NOT_MEASURED
+
+    return NOT_MEASURED
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

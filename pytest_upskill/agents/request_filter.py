@@ -154,7 +154,7 @@ def filter_request(
 
 
 def left_out_of(wire: AgentFormat, body: _Body, allowed: _Body) -> Iterator[str]:
-    """Yield the names of the fields and the tools of a request that `filter_request` left out."""
+    """Yield the names of the fields at the top and of the tools that `filter_request` left out."""
     yield from body.keys() - allowed.keys()
     rules = _RULES[wire]
     for tool in _tools(body):

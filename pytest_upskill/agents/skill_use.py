@@ -60,7 +60,10 @@ class SkillUse:
         self._seen: set[int] = set()
 
     def is_loaded(self, skill: str) -> bool | None:
-        """Return whether the instructions of a skill were read; None if it has none."""
+        """Return whether the instructions of a skill were read.
+
+        None if that cannot be told: no piece of them is left that only the skill has.
+        """
         if (skill, SKILL_FILE) in self.read:
             return True
         return None if self._unread.get((skill, SKILL_FILE)) == [] else False

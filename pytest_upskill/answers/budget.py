@@ -14,9 +14,6 @@ Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
 """Settles a request by its completion and whether it may be billed, and returns its cost."""
 
 
-LOWER_COST = "raise the limit: what is recorded is not paid again"
-"""How to run with a limit of cost."""
-
 _NOT_SENT = "--upskill-max-cost: not sent, as it could exceed the limit"
 
 
@@ -82,7 +79,8 @@ class Budget:
         )
         why = " and ".join(f"{what} {money(dollars)}" for dollars, what in counted if dollars)
         exceeds = f"could exceed ${self.limit:g}{f', as {why}' if why else ''}"
-        return f"--upskill-max-cost: stopped, as the next request {exceeds}: {LOWER_COST}"
+        cure = "raise the limit: what is recorded is not paid again"
+        return f"--upskill-max-cost: stopped, as the next request {exceeds}: {cure}"
 
     async def reserve(self, request: Request, *, share: float = 1.0) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.

@@ -327,7 +327,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
             why_not_runnable=unusable and f"{safe_line(place)}: {unusable}",
         )
         # A baseline needs every case: where a compiler is missing, none is written.
-        planned[item.cell] += not reason and (settings.baseline_update or not lack)
+        planned[item.cell] += int(not reason and (settings.baseline_update or not lack))
         yield item
 
 

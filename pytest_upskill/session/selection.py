@@ -53,6 +53,7 @@ class Selection:
         settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
         self._changed_since = settings.changed_since if settings else None
         self._since = Branch(config, self._changed_since) if self._changed_since else None
+        """The branch by which trials are deselected as unchanged; None to deselect none."""
         ref = settings.ref if settings else None
         is_other = ref not in {None, self._changed_since}
         self.branch = Branch(config, ref) if ref and is_other else self._since
@@ -75,7 +76,7 @@ class Selection:
         """Those of `_collected` whose cases belong to no known skill."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
-        self._expected: dict[tuple[Any, ...], str] = {}
+        self._expected: dict[tuple[tuple[Any, ...], str, str], str] = {}
         """By trial on which the branch has an effect the folder of its skill."""
         self._lost_cases = defaultdict[str, set[str]](set)
         """Cases of such trials that did not run, by the folder of their skill."""
@@ -144,7 +145,8 @@ class Selection:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
         with suppress(GitError):  # of which collection tells
             self._expected = {
-                (*item.cell, item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
+                # Plain tuples: others cannot be sent from a worker.
+                (tuple(item.cell), item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
                 for item in items
                 if isinstance(item, TrialItem)
                 and not (item.why_skipped or item.why_not_runnable)
@@ -252,9 +254,8 @@ class Selection:
         Args:
             ran: Cell, case and arm of each trial with a result.
         """
-        done = {(*cell, case, arm) for cell, case, arm in ran}
-        for trial in self._expected.keys() - done:
-            self._lost_cases[self._expected[trial]].add(f"{trial[1]}::{trial[4]}")
+        for cell, case, arm in self._expected.keys() - set(ran):
+            self._lost_cases[self._expected[cell, case, arm]].add(f"{CellKey(*cell).skill}::{case}")
 
     def without_trials(self) -> Iterator[str]:
         """Yield what has no trial, a line each: skills without cases, and files by a wrong name.
@@ -379,8 +380,8 @@ def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:
     """Return the collector of a file with cases, or under lint of a skill without any."""
     kind: type[pytest.File] = SkillFile
     discovery, is_skill = discovery_of(parent.config), file.name == "SKILL.md"
-    is_linted = parent.config.getoption("upskill_lint")
-    if is_linted and not (is_skill and discovery.skill_has_cases(file.parent)):
+    lints = parent.config.getoption("upskill_lint")
+    if lints and not (is_skill and discovery.skill_has_cases(file.parent)):
         # Imported here: most sessions lint nothing.
         from pytest_upskill.session.lint_items import LintFile
 

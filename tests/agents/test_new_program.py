@@ -42,7 +42,7 @@ def test_a_new_program_is_a_class_and_two_rows(
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "pytest_upskill", package, ignore=ignored)
     programs = package / "agents" / "programs.py"
-    put(programs, "GeminiCli())", "GeminiCli(), Acme())")
+    put(programs, ')\n}\n"""The adapter', ', Acme())\n}\n"""The adapter')
     put(programs, "\nPROGRAMS", ADAPTER)
     put(package / "models" / "model.py", '"loop": (),', '"loop": (), "acme": ("messages",),')
     shutil.copy(CHECKOUT / "tests" / "fake_claude.py", tmp_path / "acme")

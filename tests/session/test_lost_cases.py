@@ -105,7 +105,7 @@ def test_a_setting_makes_pytest_run_nothing(
     result = run_once("--upskill-models=offline", asked, "skills")
 
     assert result.ret == NOT_MEASURED
-    said = f"ERROR: {asked.partition('=')[0]}: nothing was compared, as no test ran: *addopts*"
+    said = f"ERROR: {asked.partition('=')[0]}: nothing was compared, as no case ran: *addopts*"
     result.stderr.fnmatch_lines([said])
 
 
