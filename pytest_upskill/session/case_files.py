@@ -1,5 +1,6 @@
 """Where case files, skills and catalogues are, and hints about files that only look like cases."""
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -9,10 +10,10 @@ import pytest
 
 from pytest_upskill import STATE
 from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
-from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.project.files import CATALOGUE, project_folder
-from pytest_upskill.project.messages import listed, safe_line
+from pytest_upskill.project.messages import did_you_mean, listed, safe_line
 from pytest_upskill.session.options import path_of
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
@@ -32,12 +33,21 @@ def discovery_of(config: pytest.Config) -> CaseDiscovery:
 
 
 def check_case_files(config: pytest.Config) -> None:
-    """Check that the case files exist that the settings name.
+    """Check that the case files and the skills exist that the settings name.
 
     Raises:
-        pytest.UsageError: No file has a name, unless it is a pattern.
+        pytest.UsageError: A skill is missing, or no file has a name, unless it is a pattern.
     """
-    for name in discovery_of(config).patterns:
+    for entry in config.getini("upskill_case_files"):
+        name, _, skill = entry.partition("=")
+        if skill and not (config.rootpath / skill / "SKILL.md").is_file():
+            folders = [
+                os.path.relpath(each, config.rootpath) for each in skill_folders(config.rootpath)
+            ]
+            raise pytest.UsageError(
+                f"upskill_case_files: no SKILL.md in {skill!r}{did_you_mean(skill, folders)}: "
+                "write the path of a skill's folder"
+            )
         is_found = (config.rootpath / name).is_file() or Path(name).is_absolute()
         if not (is_found or {*"*?["} & {*name} or any(config.rootpath.rglob(name))):
             raise pytest.UsageError(
@@ -118,14 +128,25 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
         if files:
             names = listed([shown(file, config) for file in files])
             patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
-            setting = f"upskill_case_files = {' '.join(patterns[:3])}"
+            values = " ".join(patterns[:3])
+            if not config.inipath or config.inipath.suffix == ".toml":
+                values = json.dumps(patterns[:3])
+            setting = f"upskill_case_files = {values}"
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
 
 
-def outside_arguments(collected: Collection[Path], config: pytest.Config) -> Iterator[str]:
-    """Yield which case files in the settings are of skills that run, but do not run themselves."""
+def outside_arguments(
+    found: Collection[Path], collected: Collection[Path], config: pytest.Config
+) -> Iterator[str]:
+    """Yield which case files are of skills that run, but do not run themselves.
+
+    Args:
+        found: Case files that pytest has found; those in the settings are added.
+        collected: Files that it has collected.
+        config: The session's.
+    """
     discovery, arguments = discovery_of(config), arguments_of(config)
-    for file in (config.rootpath / name for name in discovery.patterns):
+    for file in sorted({*found, *(config.rootpath / name for name in discovery.patterns)}):
         runs = file in collected or any(map(file.is_relative_to, arguments))
         owner = discovery.owning_skill(file) if file.is_file() and not runs else None
         if owner and any(map(owner.is_relative_to, arguments)):

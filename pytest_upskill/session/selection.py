@@ -70,8 +70,10 @@ class Selection:
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of `_unread` that look like cases, and Python files not collected."""
+        self._offered: set[Path] = set()
+        """Case files in folders that pytest has visited, also on its way to an argument."""
         self._collected: set[Path] = set()
-        """Case files that were collected."""
+        """Files that were collected."""
         self._of_no_skill: list[str] = []
         """Those of `_collected` whose cases belong to no known skill."""
         self.deselected = False
@@ -107,7 +109,7 @@ class Selection:
         clearer than pytest's.
         """
         collectors = yield
-        self._collected.update(each.path for each in collectors if isinstance(each, SkillFile))
+        self._offered.update(each.path for each in collectors if isinstance(each, SkillFile))
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
@@ -122,6 +124,10 @@ class Selection:
             else:
                 self._unread.append(file_path)
         return collectors
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        """Record a case file that is collected."""
+        self._collected.add(collector.path)
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
@@ -185,7 +191,7 @@ class Selection:
     def pytest_sessionfinish(self) -> None:
         """Complete the hints; in a worker, send the controller what was found."""
         self._hints += lookalikes(self._unread, self._config)
-        self._hints += outside_arguments(self._collected, self._config)
+        self._hints += outside_arguments(self._offered, self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})

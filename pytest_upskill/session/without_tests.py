@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,11 +16,17 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
 from pytest_upskill.cases import skill_meta
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
-from pytest_upskill.cases.discovery import skill_folders, title_of
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders, title_of
 from pytest_upskill.models import Model, Request
 from pytest_upskill.project.files import ANSWERS, DRAFTS, MAX_STATE_BYTES, read_file
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.session.case_files import arguments_of, catalogue_file, catalogues_of, shown
+from pytest_upskill.session.case_files import (
+    arguments_of,
+    catalogue_file,
+    catalogues_of,
+    discovery_of,
+    shown,
+)
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
 from pytest_upskill.session.fetching import hosts_of, request_problems
 from pytest_upskill.session.items import TrialItem
@@ -29,6 +36,8 @@ from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import probe
+
+_T = TypeVar("_T")
 
 
 class Prune:
@@ -176,14 +185,25 @@ def run_in_session(
 
 def settings_at(place: Path) -> tuple[Path, Path | None, list[str]]:
     """Return pytest's rootdir and ini file for a place, and the models that the ini file names."""
-    found: list[tuple[Path, Path | None, list[str]]] = []
+    found = _read_at(place, lambda it: (it.rootpath, it.inipath, it.getini("upskill_models")))
+    return found or (place, None, [])
+
+
+def discovery_at(place: Path) -> CaseDiscovery:
+    """Return which files are case files according to pytest's settings for a place."""
+    return _read_at(place, discovery_of) or CaseDiscovery()
+
+
+def _read_at(place: Path, read: Callable[[pytest.Config], _T]) -> _T | None:
+    """Return what is read of pytest's config for a place, None if pytest refuses it."""
+    found: list[_T] = []
 
     def note(config: pytest.Config) -> int:
-        found.append((config.rootpath, config.inipath, config.getini("upskill_models")))
+        found.append(read(config))
         return 0
 
     _with_config(place, note)
-    return found[0] if found else (place, None, [])
+    return found[0] if found else None
 
 
 def _with_config(

@@ -197,6 +197,9 @@ _HOMES = {"": "beside 'cases'", "cases": "in a case"}
 
 _SYNONYMS = {
     "assertions": "expected",
+    "contains_all": "contains",
+    "contains_none": "not_contains",
+    "contains_not": "not_contains",
     "evals": "cases",
     "file": "files",
     "min_pass_rate": "min_mean_pass_rate",
