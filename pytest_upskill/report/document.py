@@ -49,6 +49,8 @@ class Session:
     """Why there was nothing to run, as every skill is unchanged; empty if there was."""
     sandbox: str | None = None
     """Sandbox level of the compilers; None if none ran."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about files, one line each: the path comes first."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Skills on models of which every trial was skipped."""
     recordings: tuple[str, ...] = ()
@@ -102,13 +104,16 @@ class Report:
 
     @property
     def unmeasured_skills(self) -> list[Unmeasured]:
-        """Skills on models that no session measured."""
-        measured = {(gate.cell.path, gate.cell.skill, gate.cell.model) for gate in self.gates}
+        """Skills on models that no session measured; choices do not tell how a model answers."""
+        keys = [
+            {(gate.cell.path, gate.cell.skill, gate.cell.model) for gate in gates}
+            for gates in (self.lifts, self.gates)
+        ]
         return [
             each
             for session in self.sessions
             for each in session.unmeasured
-            if (each.path, each.skill, each.model) not in measured
+            if (each.path, each.skill, each.model) not in keys[each.chooses]
         ]
 
 

@@ -57,6 +57,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -
 def all_notes(report: Report) -> list[str]:
     """Return the notes about a whole report, one line each, without repeats."""
     lines = about_the_whole(report)
+    lines += (line for session in report.sessions for line in session.warnings)
     measures = (report.lifts, report.triggers)
     noted = (note for of in measures for note in notes(of, verbose=False, said=lines))
     return [*dict.fromkeys([*lines, *noted])]

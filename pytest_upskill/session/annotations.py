@@ -38,11 +38,8 @@ def annotations(
     config = reporter.config
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
-    for warning in reporter.stats.get("warnings", ()):
-        path, line = warning.fslocation or ("", 0)
-        text = warning.message.partition("PytestWarning: ")[2].strip()
-        if text and not path.endswith(".py"):
-            yield f"::warning {_place(config.rootpath / path, line, path)}::{_escaped(text)}"
+    for path, line, text in warnings_of(reporter):
+        yield f"::warning {_place(config.rootpath / path, line, path)}::{_escaped(text)}"
     yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
     for session in report.sessions:
         yield from (f"{_WARNING}{_escaped(line)}" for line in session.without_trials)
@@ -51,6 +48,15 @@ def annotations(
         if change:
             file = config.rootpath / path.partition("::")[0]
             yield f"::warning {_place(file, 1, path)}::{_escaped(change)}"
+
+
+def warnings_of(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, int, str]]:
+    """Yield path, line and text of each warning about a file of cases or of a skill."""
+    for warning in reporter.stats.get("warnings", ()):
+        path, line = warning.fslocation or ("", 0)
+        text = warning.message.partition("PytestWarning: ")[2].strip()
+        if text and not path.endswith(".py"):
+            yield path, line, text
 
 
 def refusal(error: pytest.UsageError) -> Iterator[str]:

@@ -117,6 +117,7 @@ class Records:
                 path=cell.path,
                 skill=cell.skill,
                 model=cell.model,
+                chooses=cell.chooses,
                 cases=tuple(skipped),
                 is_changed=is_missed(cell.path, {each.path for each in measured}),
             )

@@ -23,7 +23,7 @@ from pytest_upskill.figures import baseline
 from pytest_upskill.figures.gate import Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.session.annotations import annotations
+from pytest_upskill.session.annotations import annotations, warnings_of
 from pytest_upskill.session.case_files import catalogues_of, check_case_files
 from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
@@ -233,6 +233,12 @@ class Reporting:
     def _make_report(self, session: pytest.Session) -> Report:
         settings, selection = self._settings, self._selection
         budget, records = self._resources.budget, self._records
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        found = warnings_of(reporter) if reporter else ()
+        warnings = (
+            text if text.startswith(f"{path}:{line}:") else f"{path}:{line}: {text}"
+            for path, line, text in found
+        )
         is_stopped = self._was_interrupted or session.shouldfail or budget.stopped
         others_failed = session.testsfailed - len(self._unreadable) - records.failures
         made = Session(
@@ -251,6 +257,7 @@ class Reporting:
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_missed),
+            warnings=tuple(warnings),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

@@ -326,7 +326,7 @@ class SkippedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unmeasured:
-    """A skill on a model with every trial skipped."""
+    """A skill on a model with every trial of one measure skipped."""
 
     path: str
     """Path of the case file from the rootdir."""
@@ -335,6 +335,8 @@ class Unmeasured:
     """Label of the model."""
     cases: tuple[SkippedCase, ...] = ()
     """Every case with the reason for skipping it."""
+    chooses: bool = False
+    """Whether the model was to choose among skills; otherwise it was to answer."""
     is_changed: bool = False
     """Whether the skill has changed since the git ref of a pull request, and was not measured by
     another case file."""

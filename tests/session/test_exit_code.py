@@ -9,8 +9,10 @@ import pytest
 from pytest_upskill.report.exit_code import why_undecided
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all
+from tests.loopback import Loopback
 from tests.reporting import cell, report, report_command, trial
 from tests.scripted_model import Script
+from tests.trials.choosing import choosing
 
 GOOD = {"one": "+++++ -----", "two": "+++++ -----"}
 
@@ -59,6 +61,21 @@ def test_statements_without_a_judge_measure_nothing_in_both(
     write_skill({"id": "a", "input": "Be kind.", "expected": {"judge": "It is kind."}})
 
     assert ends(run_once, "--upskill-models=offline", "skills") == (75, 75)
+
+
+def test_choices_do_not_measure_how_a_model_answers(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    query = {"id": "q", "input": "Sing.", "should_trigger": False}
+    write_skill({"id": "a", "input": "Be kind.", "expected": {"judge": "It is kind."}}, query)
+    loopback.answer = choosing({})
+
+    model = f"--upskill-models=m=openai:m@{loopback.openai_url}"
+    result = run_once(model, "--upskill-md=r.md", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    _, title, *_ = Path("r.md").read_text("utf-8").splitlines()
+    assert title == "### \u2754 `1 trigger gate passed, not everything was measured`"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_files_that_look_like_cases_are_named_with_what_reads_them(
     hints = [line for line in result.outlines if line.startswith("upskill: ")][1:]
     first = file.format(names[0])
     assert hints[0].startswith(f"upskill: files look like cases, but are not read: {first}, ")
-    assert hints[0].endswith(f" and 37 more; to read them, set upskill_case_files = {pattern}")
+    assert hints[0].endswith(f' and 37 more; to read them, set upskill_case_files = ["{pattern}"]')
     assert hints[1].startswith("upskill: skill-00, skill-01, skill-02 and 37 more have no cases: ")
     assert len(hints) == 2
     result = run("--upskill-models", "offline", "-o", f"upskill_case_files={pattern}", "--co", ".")
@@ -66,7 +67,7 @@ def test_of_many_names_the_first_few_are_offered(
     cases = CASES.replace("{", '{"skill": "csv", ')
     (hint,) = hints_of(run_once, pytester, {f"test/{name}.json": cases for name in "abcd"})
 
-    assert hint.endswith("; to read them, set upskill_case_files = a.json b.json c.json")
+    assert hint.endswith('; to read them, set upskill_case_files = ["a.json", "b.json", "c.json"]')
 
 
 def test_of_a_file_whose_skill_is_unknown_the_hint_says_so(
@@ -76,7 +77,7 @@ def test_of_a_file_whose_skill_is_unknown_the_hint_says_so(
         write_skill(name=name)
     hints = hints_of(run_once, pytester, {"test/quiz.json": CASES})
 
-    cure = "add 'skill', or set upskill_case_files = quiz.json=FOLDER_OF_SKILL"
+    cure = "add 'skill', or set upskill_case_files = [\"quiz.json=FOLDER_OF_SKILL\"]"
     lack = "files look like cases, but of no known skill: test/quiz.json"
     assert hints == [f"upskill: {lack}; {cure}"]
 
@@ -198,16 +199,56 @@ def test_a_listed_file_that_does_not_exist_is_refused(
     result.stderr.fnmatch_lines(["*upskill_case_files: no file is called 'quiz.json': *"])
 
 
+def test_a_listed_skill_that_does_not_exist_is_refused(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    setting = "upskill_case_files=quiz.json=skills/biling"
+    result = run_once("--upskill-models", "offline", "-o", setting, "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    problem = "no SKILL.md in 'skills/biling' (did you mean 'skills/billing'[?]): write the path *"
+    result.stderr.fnmatch_lines([f"*upskill_case_files: {problem}"])
+
+
+@pytest.mark.parametrize("file", ["more.json", "cases/more.json"])
 def test_a_listed_file_outside_the_arguments_is_named(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, file: str
 ) -> None:
     write_skill()
     cases = [{"input": "What?", "expected": {"contains": "37"}}]
-    pytester.mkdir("cases").joinpath("more.json").write_text(json.dumps({"cases": cases}), "utf-8")
-    setting = "upskill_case_files=cases/more.json=skills/billing"
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text(json.dumps({"cases": cases}), "utf-8")
+    setting = f"upskill_case_files={file}=skills/billing"
 
     result = run_once("--upskill-models", "offline", "-o", setting, "skills")
 
     result.stdout.fnmatch_lines(
-        ["upskill: cases/more.json has cases of billing: name it as an argument too"]
+        [f"upskill: {file} has cases of billing: name it as an argument too"]
     )
+
+
+def test_a_file_that_names_its_skill_outside_the_arguments_is_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    text = "skill: billing\nprompts: [Hi]\ntests: [{assert: [{type: icontains, value: no}]}]\n"
+    pytester.path.joinpath("promptfooconfig.yaml").write_text(text, "utf-8")
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["upskill: promptfooconfig.yaml has cases of billing: name it as an argument too"]
+    )
+
+
+def test_the_setting_is_offered_as_the_settings_file_spells_it(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill(name="csv")
+    pytester.makeini("[pytest]\n")
+
+    (hint,) = hints_of(run_once, pytester, {"test/a.json": CASES.replace("{", '{"skill": "csv", ')})
+
+    assert hint.endswith("; to read them, set upskill_case_files = a.json")

@@ -43,6 +43,8 @@ def mark(report: Report) -> exit_code.Outcome:
     outcome = exit_code.outcome(report)
     is_open = any(gate.outcome == "skipped" for gate in (*report.lifts, *report.triggers))
     is_open |= _is_uncompared(report)
+    unanswered = {each.path for each in report.unmeasured_skills if not each.chooses}
+    is_open |= not unanswered <= {gate.cell.path for gate in report.lifts}
     is_worse = overall_verdict(report) in _WORSE or _with_other_cases(report)
     is_doubtful = is_open or is_worse or any(each.without_trials for each in report.sessions)
     return "empty" if is_doubtful and outcome == "passed" else outcome
