@@ -195,14 +195,10 @@ def _can_fail(node: ast.stmt) -> bool:
 
 
 def _forgotten_asserts(parsed: ast.Module) -> Iterator[int]:
-    """Yield the lines of comparisons that cannot fail; in a ``with``, one may have to raise."""
-    blocks = (node for node in ast.walk(parsed) if isinstance(node, ast.With))
-    raising = {each for block in blocks for each in ast.walk(block)}
-    for node in ast.walk(parsed):
-        match node:
-            case ast.Expr(value=ast.Compare()) if node not in raising:
-                yield node.lineno
-            case ast.Assert(test=ast.Tuple(elts=[_, *_])):
+    """Yield the lines of comparisons of which nothing comes, in the module or in a function."""
+    for block in ast.walk(parsed):
+        for node in block.body if isinstance(block, ast.Module | _FUNCTION) else ():
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
                 yield node.lineno
 
 

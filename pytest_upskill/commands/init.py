@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
+from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands import command
 from pytest_upskill.project.messages import counted
-from pytest_upskill.session.without_tests import discovery_at
 
 
 def add(parser: command.Parser) -> None:
@@ -24,10 +23,10 @@ def add(parser: command.Parser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     folders = sorted(skill_folders(options.skill)) or [command.folder_of_skill(options.skill)]
-    written, code, discovery = [], command.PASSED, discovery_at(folders[0])
+    written, code = [], command.PASSED
     for folder in folders:
         try:
-            written += _init(folder, discovery)
+            written += _init(folder)
         except command.CommandError as error:
             command.warn(f"ERROR: {error}")
             code = command.UNUSABLE
@@ -37,10 +36,10 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _init(folder: Path, discovery: CaseDiscovery) -> list[Path]:
+def _init(folder: Path) -> list[Path]:
     """Write a first case file for a skill without cases; return it in a list, else nothing."""
     target = folder / CASE_FILE
-    found, problems = command.own_cases(folder, discovery=discovery)
+    found, problems = command.own_cases(folder)
     if problems:
         raise command.problems_error(folder, problems)
     for each in found:

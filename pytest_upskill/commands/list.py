@@ -13,7 +13,6 @@ from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.commands import command
 from pytest_upskill.project.messages import counted, listed, safe_line
-from pytest_upskill.session.without_tests import discovery_at
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 
@@ -40,7 +39,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
     width = max(40, shutil.get_terminal_size().columns)
-    discovery = discovery_at(top)
+    discovery = CaseDiscovery()
     for folder in folders:
         name, description, lines = _describe(folder, discovery)
         where = folder.relative_to(top).as_posix()

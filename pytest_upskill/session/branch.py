@@ -16,13 +16,7 @@ from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.history import other_skills_changed
 from pytest_upskill.project import git
 from pytest_upskill.project.messages import agreeing, listed, safe_line
-from pytest_upskill.session.case_files import (
-    catalogue_file,
-    catalogues_of,
-    discovery_of,
-    project_of,
-    shown,
-)
+from pytest_upskill.session import case_files
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.trial import Trial
 
@@ -38,7 +32,7 @@ class Branch:
     def __init__(self, config: pytest.Config, ref: str) -> None:
         self._config = config
         self.ref = ref
-        self._project = project_of(config)
+        self._project = case_files.project_of(config)
         self._is_changed = cache(self._ask_whether_changed)
         self._is_catalogue_changed = cache(self._ask_whether_catalogue_changed)
 
@@ -76,10 +70,13 @@ class Branch:
         Raises:
             GitError: A git command fails.
         """
-        commit, file = git.merge_base(folder, self.ref, self._project), catalogue_file(self._config)
+        commit, file = (
+            git.merge_base(folder, self.ref, self._project),
+            case_files.catalogue_file(self._config),
+        )
         if file.exists():
             return git.content_at(commit, file) != file.read_bytes()
-        return other_skills_changed(commit, folder, catalogues_of(self._config))
+        return other_skills_changed(commit, folder, case_files.catalogues_of(self._config))
 
     @cached_property
     def rerecorded(self) -> set[str]:
@@ -116,7 +113,7 @@ class Branch:
         homes = {skill, *(old for old, new in self.gone_skills.items() if new == skill)}
         names = {home.name for home in homes}
         lost = [
-            shown(file, self._config)
+            case_files.shown(file, self._config)
             for file in self._gone_case_files
             # Cases may also be in a folder or file with the skill's name.
             if homes.intersection(file.parents) or names.intersection((file.parent.name, file.stem))
@@ -127,9 +124,9 @@ class Branch:
     @property
     def case_files_gone_without_skill(self) -> list[str]:
         """The case files that left their places, except with their skill."""
-        discovery = discovery_of(self._config)
+        discovery = case_files.discovery_of(self._config)
         return [
-            shown(old, self._config)
+            case_files.shown(old, self._config)
             for old, new in self._gone_case_files.items()
             # Of a renamed skill, the cases are compared.
             if self.gone_skills.keys().isdisjoint(old.parents)
@@ -144,7 +141,7 @@ class Branch:
         Args:
             homes: The folders of all skills.
         """
-        catalogues = catalogues_of(self._config)
+        catalogues = case_files.catalogues_of(self._config)
         if (committed := catalogues.committed) is None:
             return
         with suppress(git.GitError):

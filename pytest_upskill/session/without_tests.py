@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -16,17 +15,11 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
 from pytest_upskill.cases import skill_meta
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
-from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders, title_of
+from pytest_upskill.cases.discovery import skill_folders, title_of
 from pytest_upskill.models import Model, Request
 from pytest_upskill.project.files import ANSWERS, DRAFTS, MAX_STATE_BYTES, read_file
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.session.case_files import (
-    arguments_of,
-    catalogue_file,
-    catalogues_of,
-    discovery_of,
-    shown,
-)
+from pytest_upskill.session import case_files
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
 from pytest_upskill.session.fetching import hosts_of, request_problems
 from pytest_upskill.session.items import TrialItem
@@ -36,8 +29,6 @@ from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import probe
-
-_T = TypeVar("_T")
 
 
 class Prune:
@@ -121,10 +112,9 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
 
 def write_schema(path: Path) -> int:
     """Write the JSON Schema of case files for editors; return 0, or 4 if it cannot be written."""
-    is_other = path.is_file() and b'"$id"' not in path.read_bytes()[:1000]
-    problem = "no schema: delete it, or write another name" if is_other else ""
+    problem = "no schema: delete it, or write another name"
     try:
-        if not problem:
+        if not path.is_file() or b'"$id"' in path.read_bytes()[:1000]:
             path.write_bytes(files(skill_meta).joinpath("skill_meta.schema.json").read_bytes())
             return 0
     except OSError as error:
@@ -139,8 +129,8 @@ def update_catalogue(config: pytest.Config) -> int:
     Raises:
         pytest.UsageError: There is no skill, or the file cannot be written.
     """
-    catalogues, file = Catalogues(root=config.rootpath), catalogue_file(config)
-    tops = [path if path.is_dir() else path.parent for path in arguments_of(config)]
+    catalogues, file = Catalogues(root=config.rootpath), case_files.catalogue_file(config)
+    tops = [path if path.is_dir() else path.parent for path in case_files.arguments_of(config)]
     homes = {folder.parent for top in tops for folder in skill_folders(top)}
     folders = [catalogues.folder(home) for home in sorted(homes)]
     catalogue = Catalogue.of(skill for folder in folders for skill in folder.catalogue.skills)
@@ -155,7 +145,7 @@ def update_catalogue(config: pytest.Config) -> int:
     lines = [f"not listed: {reason}" for folder in folders for reason in folder.left_out]
     state = "written, commit it" if written else "is up to date"
     skills = counted(len(catalogue.skills), "skill")
-    lines.append(f"catalogue of {skills}: {shown(file, config)} {state}")
+    lines.append(f"catalogue of {skills}: {case_files.shown(file, config)} {state}")
     sys.stdout.writelines(f"upskill: {safe_line(line)}\n" for line in lines)
     return 0
 
@@ -185,25 +175,14 @@ def run_in_session(
 
 def settings_at(place: Path) -> tuple[Path, Path | None, list[str]]:
     """Return pytest's rootdir and ini file for a place, and the models that the ini file names."""
-    found = _read_at(place, lambda it: (it.rootpath, it.inipath, it.getini("upskill_models")))
-    return found or (place, None, [])
-
-
-def discovery_at(place: Path) -> CaseDiscovery:
-    """Return which files are case files according to pytest's settings for a place."""
-    return _read_at(place, discovery_of) or CaseDiscovery()
-
-
-def _read_at(place: Path, read: Callable[[pytest.Config], _T]) -> _T | None:
-    """Return what is read of pytest's config for a place, None if pytest refuses it."""
-    found: list[_T] = []
+    found: list[tuple[Path, Path | None, list[str]]] = []
 
     def note(config: pytest.Config) -> int:
-        found.append(read(config))
+        found.append((config.rootpath, config.inipath, config.getini("upskill_models")))
         return 0
 
     _with_config(place, note)
-    return found[0] if found else None
+    return found[0] if found else (place, None, [])
 
 
 def _with_config(
@@ -236,7 +215,7 @@ def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Confi
         max_tokens=settings.max_tokens,
         extensions=extensions_of(config.hook, resources.languages),
         decide=partial(decider, config.hook),
-        catalogues=partial(catalogues_of, config),
+        catalogues=partial(case_files.catalogues_of, config),
     )
     problems = request_problems(hosts_of(config, dict.fromkeys((teacher, *settings.models))))
     if problems and settings.cache_mode != "replay" and not settings.dry_run:

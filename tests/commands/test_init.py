@@ -165,19 +165,3 @@ def test_a_skill_may_have_the_name_of_a_command(
     assert main(["init", "report"]) == 0
 
     assert read(named)["cases"]
-
-
-def test_a_skill_whose_cases_a_setting_names_is_left_as_it_is(
-    skill: Path, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytester.makeini("[pytest]\nupskill_case_files = quiz.json=skills/sensors\n")
-    cases = [{"input": "Which byte?", "expected": {"contains": "0x5A"}}]
-    Path("quiz.json").write_text(json.dumps({"cases": cases}), "utf-8")
-
-    assert main(["init", str(skill)]) == 0
-    assert main(["list", "skills"]) == 0
-
-    said = capsys.readouterr().out
-    assert "quiz.json: exists, with 1 case: " in said
-    assert "1 case in ../../quiz.json: 1 by code" in said
-    assert not (skill / "skill_meta.json").exists()

@@ -21,17 +21,10 @@ from pytest_upskill.cases.skill_meta import values
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
 
 
-def _is_by_name(value: object) -> object:
-    if isinstance(value, str | list):
-        wanted = 'an object such as {"a.txt": "a text"}; paths are for \'files\' of the case'
-        raise values.wrong_value(value, wanted)
-    return value
-
-
 class Context(Entry):
     """What is sent along with the input."""
 
-    files: Annotated[dict[values.Text, str], BeforeValidator(_is_by_name)] | None = None
+    files: dict[values.Text, str] | None = None
     """Name to text; appended to the prompt, the same with and without the skill."""
 
 

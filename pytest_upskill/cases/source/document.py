@@ -158,7 +158,7 @@ def unusable(text: str) -> str:
 
 _MESSAGES: Mapping[str, str] = {
     "bool_type": "must be true or false, got {got}",
-    "dict_type": "must be an object, got {got}",
+    "dict_type": "must be an object with a name for each value, got {got}",
     "extra_forbidden": "unknown key",
     "finite_number": "must be a number, got {got}",
     "float_parsing": "must be a number such as 0.2, got {got}",
