@@ -82,10 +82,9 @@ def pytest_cmdline_main_measures(config: pytest.Config) -> Generator[None, objec
     typed = {str(each).partition("=")[0] for each in config.invocation_params.args}
     asked = sorted(typed & {"--upskill-compare", "--upskill-changed-since"})
     wants_no_test = typed & {"--upskill-dry-run", "--collect-only", "--co"}
-    if code or not asked or wants_no_test or hasattr(config, "workerinput"):
-        return code
     reporting: Any = config.pluginmanager.get_plugin("upskill-reporting")
-    if reporting is not None and reporting.has_decided:
+    has_decided = reporting is not None and reporting.has_decided
+    if code or not asked or wants_no_test or has_decided or hasattr(config, "workerinput"):
         return code
     cure = "choose models, and see that no option in addopts ends without tests"
     sys.stderr.write(f"ERROR: {asked[0]}: nothing was compared, as no case ran: {cure}\n")

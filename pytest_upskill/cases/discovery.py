@@ -284,8 +284,7 @@ def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
 
 def _is_copied(path: Path, top: Path | None) -> bool:
     """Return whether a file or folder is a copy; ``top``, where the search began, may be in one."""
-    below = os.path.relpath(path, top or Path.cwd())
-    return _COPIED.search(f"{below}/") is not None
+    return bool(_COPIED.search(f"{os.path.relpath(path, top or Path.cwd())}/"))
 
 
 def skill_folders(top: Path) -> Iterator[Path]:

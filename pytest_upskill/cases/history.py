@@ -150,8 +150,7 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
 
 
 def _read(folder: Path, skill: Skill) -> SkillVersion:
-    content = read_text(folder / "SKILL.md")
-    text = read_skill_text(content, folder=skill.folder.absolute().name)
+    text = read_skill_text(read_text(folder / "SKILL.md"), folder=skill.folder.absolute().name)
     return SkillVersion(
         name=text.name,
         text=read_bundle(folder, text, skill.hidden_files).text,

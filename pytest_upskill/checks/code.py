@@ -176,8 +176,6 @@ def find_tests(code: str) -> PythonTests:
     problem = None
     if not found and not any(map(_can_fail, parsed.body)):
         problem = "nothing runs: it has no test function and no statement that could fail"
-    elif line := next(_forgotten_asserts(parsed), None):
-        problem = f"line {line} compares, and nothing uses the result: write assert"
     return PythonTests(found=found, problem=problem, modules=frozenset(_standard_modules(parsed)))
 
 
@@ -192,14 +190,6 @@ def _can_fail(node: ast.stmt) -> bool:
     if isinstance(node, _FUNCTION | ast.ClassDef):
         return False
     return any(isinstance(each, ast.Assert | ast.Raise | ast.Call) for each in ast.walk(node))
-
-
-def _forgotten_asserts(parsed: ast.Module) -> Iterator[int]:
-    """Yield the lines of comparisons of which nothing comes, in the module or in a function."""
-    for block in ast.walk(parsed):
-        for node in block.body if isinstance(block, ast.Module | _FUNCTION) else ():
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
-                yield node.lineno
 
 
 def _standard_modules(parsed: ast.Module) -> Iterator[str]:

@@ -190,8 +190,7 @@ def _stratum(
         and file.key[str(answer.id)].arm == arm
         and file.key[str(answer.id)].judged is judged
     ]
-    size = file.cells[model].get(judge_labels.stratum_name(arm, judged=judged), 0)
-    return size, labels
+    return file.cells[model].get(judge_labels.stratum_name(arm, judged=judged), 0), labels
 
 
 def _read_labels_file(path: Path) -> LabelsFile | None:

@@ -18,7 +18,7 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.exit_code import EXIT_CODES, outcome
 from pytest_upskill.report.files.json import NAMED_BYTES, SCHEMA, ReportError, read_report
 from pytest_upskill.report.files.phrases import failed_case_lines, headline
-from pytest_upskill.report.files.write import REPORTS, why_not_to_write, write, write_for_github
+from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.notes import all_notes
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 
@@ -40,27 +40,14 @@ def _run(options: argparse.Namespace) -> int:
         if options.schema:
             sys.stdout.write(SCHEMA.read_text("utf-8"))
             return PASSED
-        files = _files_to_write(options)
         merged = _merge_files(options)
-        for kind, file in files.items():
-            write(merged, kind, file)
+        for kind in REPORTS:
+            if file := getattr(options, kind):
+                write(merged, kind, Path(file))
     except (ReportError, BaselineError) as error:
         raise CommandError(str(error)) from None
     say(*_report_lines(merged), *write_for_github(merged, os.environ))
     return EXIT_CODES[outcome(merged)]
-
-
-def _files_to_write(options: argparse.Namespace) -> dict[str, Path]:
-    """Return the files of the merged report by their format.
-
-    Raises:
-        ReportError: One of them must not be written.
-    """
-    files = {kind: Path(file) for kind in REPORTS if (file := getattr(options, kind))}
-    for kind, file in files.items():
-        if problem := why_not_to_write(kind, file, files.values()):
-            raise ReportError(f"--{kind}: {problem}")
-    return files
 
 
 def _merge_files(options: argparse.Namespace) -> Report:

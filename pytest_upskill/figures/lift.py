@@ -105,8 +105,7 @@ class Lift:
     @property
     def possible_counts(self) -> list[list[stats.CaseCounts]]:
         """The counts of the valid runs alone, and with all open runs for it or against it."""
-        open_counts = map(self.counts_if, (False, True) if self.cell.open_runs else ())
-        return [self.counts, *open_counts]
+        return [self.counts, *map(self.counts_if, (False, True) if self.cell.open_runs else ())]
 
     @cached_property
     def possible_verdicts(self) -> frozenset[CellVerdict]:

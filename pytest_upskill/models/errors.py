@@ -90,8 +90,7 @@ def is_filtered(body: object) -> bool:
 
 def wants_stream(error: ProviderError) -> bool:
     """Return whether a host refused a request because it is not for a stream."""
-    is_refusal = error.status in {400, 405, 406, 422, 501}
-    return is_refusal and _STREAM_ONLY.search(str(error)) is not None
+    return error.status in {400, 405, 406, 422, 501} and bool(_STREAM_ONLY.search(str(error)))
 
 
 NOT_SERVED = frozenset({404, 405, 410, 501})

@@ -74,8 +74,7 @@ def _exact(value: Scalar) -> str:
 def _checks(runs: tuple[RunResult, ...]) -> str:
     if not runs:
         return "n/a"
-    held = fmean([run.held for run in runs])
-    return f"{held:g}/{fmean([len(run.checks) for run in runs]):g}"
+    return f"{fmean(run.held for run in runs):g}/{fmean(len(run.checks) for run in runs):g}"
 
 
 def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None]) -> str:

@@ -35,8 +35,8 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
     Returns:
         Lines, each with the gate of its cell, if it is the row of a cell.
     """
-    chooses = gates[0].cell.chooses
-    rows = list((_trigger_rows if chooses else _lift_rows)(gates, width, cases=cases))
+    rows_of = _trigger_rows if gates[0].cell.chooses else _lift_rows
+    rows = list(rows_of(gates, width, cases=cases))
     widths = _fit([texts for texts, _ in rows], width)
     return [(line, gate) for texts, gate in rows for line in _lines_of_row(texts, widths)]
 

@@ -50,9 +50,9 @@ def annotations(
             yield f"::warning {_place(file, 1, path)}::{_escaped(change)}"
 
 
-def warnings_of(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, int, str]]:
+def warnings_of(reporter: pytest.TerminalReporter | None) -> Iterator[tuple[str, int, str]]:
     """Yield path, line and text of each warning about a file of cases or of a skill."""
-    for warning in reporter.stats.get("warnings", ()):
+    for warning in reporter.stats.get("warnings", ()) if reporter else ():
         path, line = warning.fslocation or ("", 0)
         text = warning.message.partition("PytestWarning: ")[2].strip()
         if text and not path.endswith(".py"):

@@ -128,9 +128,8 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
         if files:
             names = listed([shown(file, config) for file in files])
             patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
-            values = " ".join(patterns[:3])
-            if not config.inipath or config.inipath.suffix == ".toml":
-                values = json.dumps(patterns[:3])
+            is_toml = not config.inipath or config.inipath.suffix == ".toml"
+            values = json.dumps(patterns[:3]) if is_toml else " ".join(patterns[:3])
             setting = f"upskill_case_files = {values}"
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
 

@@ -113,8 +113,7 @@ class TrialItem(ItemOutsidePackages):
     @property
     def is_skipped(self) -> bool:
         """Whether it needs no answer."""
-        runs_xfail = self.config.getoption("runxfail", False)
-        xfail = None if runs_xfail else evaluate_xfail_marks(self)
+        xfail = None if self.config.getoption("runxfail", False) else evaluate_xfail_marks(self)
         does_not_run = xfail is not None and not xfail.run
         return bool(self.why_not_runnable or does_not_run or evaluate_skip_marks(self))
 

@@ -33,7 +33,7 @@ from pytest_upskill.trials.result import CellKey
 from pytest_upskill.trials.trial import Arm
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_of_no_skill"),
+    *("_misnamed", "_hints", "_visited", "_left_out", "_folders", "_of_no_skill"),
     *("nothing_changed", "deselected", "_expected"),
 )
 """What a worker sends to the controller."""
@@ -51,15 +51,13 @@ class Selection:
         """Why there was nothing to run: every skill is unchanged; empty if there was."""
         self._config = config
         settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
-        self._changed_since = settings.changed_since if settings else None
-        self._since = Branch(config, self._changed_since) if self._changed_since else None
+        since, ref = (settings.changed_since, settings.ref) if settings else (None, None)
+        self._since = Branch(config, since) if since else None
         """The branch by which trials are deselected as unchanged; None to deselect none."""
-        ref = settings.ref if settings else None
-        is_other = ref not in {None, self._changed_since}
-        self.branch = Branch(config, ref) if ref and is_other else self._since
+        self.branch = Branch(config, ref) if ref and ref != since else self._since
         """The branch of a pull request; None if nothing says with what to compare it."""
-        self._unchanged: set[str] = set()
-        """Folders of the skills that were deselected as unchanged."""
+        self._left_out = ""
+        """How many skills were deselected as unchanged; empty if none was."""
         self._folders: dict[str, str] = {}
         """Folders of skills, by the path of their case file from the rootdir."""
         self._visited: set[str] = set()
@@ -171,8 +169,8 @@ class Selection:
             self._config.hook.pytest_deselected(items=[*unchanged])
             items[:] = [item for item in items if item not in unchanged]
             ran = {item.trial.skill.folder for item in items if isinstance(item, TrialItem)}
-            left_out = {item.trial.skill.folder for item in unchanged} - ran
-            self._unchanged = {*map(str, left_out)}
+            if left_out := {item.trial.skill.folder for item in unchanged} - ran:
+                self._left_out = f"{counted(len(left_out), 'skill')} unchanged since {branch.ref}"
             self.nothing_changed = "" if items or self._broken_files else self._left_out
 
     def pytest_deselected(self) -> None:
@@ -206,17 +204,13 @@ class Selection:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print which skills are unchanged, have no cases or were missed."""
-        if self._unchanged:
+        if self._left_out:
             is_all = self.nothing_changed and not self.without_cases
             nothing = ", so there is nothing to run" if is_all else ""
             terminalreporter.line(f"skipped {self._left_out}{nothing}")
         if exitstatus not in RUN_REFUSED and self._config.get_verbosity() > QUIETEST:
             for line in dict.fromkeys(self._missed(exitstatus)):
                 write(terminalreporter, f"upskill: {line}", yellow=True)
-
-    @property
-    def _left_out(self) -> str:
-        return f"{counted(len(self._unchanged), 'skill')} unchanged since {self._changed_since}"
 
     def _missed(self, exitstatus: int) -> Iterator[str]:
         """Yield lines about what was missed."""
@@ -308,8 +302,7 @@ class Selection:
             str(each): self._lost_cases_of(each) or _NO_CASES.format(shown(each, self._config))
             for each in self._unexplained
         }
-        moved = [new for _, new in self._departed if new]
-        uncollected = (*self._changed_and_unvisited, *moved)
+        uncollected = (*self._changed_and_unvisited, *(new for _, new in self._departed if new))
         found |= {str(each): "pytest does not collect it" for each in uncollected}
         for folder, cases in self._lost_cases.items():
             found[folder] = f"skipped or deselected: {listed(sorted(cases))}"

@@ -153,8 +153,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _problem(config: pytest.Config, error: ErrorDetails) -> str:
-    name = str(error["loc"][0])
-    return f"{place_of(config, name)}: {explained(error)}"
+    return f"{place_of(config, str(error['loc'][0]))}: {explained(error)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:
@@ -185,8 +184,11 @@ def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
 def _reports(config: pytest.Config) -> Mapping[str, Path]:
     found = {name: file for name in REPORTS if (file := path_of(config, name)) is not None}
     for name, file in found.items():
-        if problem := why_not_to_write(name, file, found.values()):
-            raise pytest.UsageError(f"--upskill-{name}: {problem}")
+        problem = why_not_to_write(name, file)
+        if [*found.values()].count(file) > 1:
+            problem = "two reports in one file: write another name for one of them"
+        if problem:
+            raise pytest.UsageError(f"--upskill-{name}: {file}: {problem}")
     return found
 
 

@@ -234,11 +234,8 @@ class Reporting:
         settings, selection = self._settings, self._selection
         budget, records = self._resources.budget, self._records
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        found = warnings_of(reporter) if reporter else ()
-        warnings = (
-            text if text.startswith(f"{path}:{line}:") else f"{path}:{line}: {text}"
-            for path, line, text in found
-        )
+        warned = warnings_of(reporter)
+        lines = (text if path in text else f"{path}: {text}" for path, _, text in warned)
         is_stopped = self._was_interrupted or session.shouldfail or budget.stopped
         others_failed = session.testsfailed - len(self._unreadable) - records.failures
         made = Session(
@@ -257,7 +254,7 @@ class Reporting:
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_missed),
-            warnings=tuple(warnings),
+            warnings=tuple(lines),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

@@ -106,8 +106,7 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
         yield request_of(trial, run)
         return
     yield probe(trial.model, trial.max_tokens)
-    steps = recorded_steps(trial, run, lambda sent: cache.load(sent, url))
-    yield from (sent for sent, _ in steps)
+    yield from (sent for sent, _ in recorded_steps(trial, run, partial(cache.load, url=url)))
 
 
 def write_schema(path: Path) -> int:

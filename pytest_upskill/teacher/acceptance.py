@@ -115,8 +115,7 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
             old one.
         look: Number of the look at the hold-out, from 1.
     """
-    p_values = [mid_p_tails(cases)[1] for cases in students.values()]
-    smallest = min(holm(p_values), default=1.0)
+    smallest = min(holm([mid_p_tails(cases)[1] for cases in students.values()]), default=1.0)
     level = look_alpha(look, ALPHA)
     worse = tuple(name for name, cases in students.items() if significant(regression_test(cases)))
     return Acceptance(

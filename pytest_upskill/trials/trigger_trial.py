@@ -146,8 +146,7 @@ def longest_requests(request: Request) -> list[Request]:
 def _longest_turn(max_tokens: int) -> Turn:
     # A token of a bound is a byte: a reply has at most this many tokens, whatever its bytes.
     blocks = ({"type": "text", "text": " " * max_tokens},)
-    result = ToolResult(call_id=" " * 100, text=" " * 200)
-    return Turn(assistant_blocks=blocks, results=(result,))
+    return Turn(assistant_blocks=blocks, results=(ToolResult(call_id=" " * 100, text=" " * 200),))
 
 
 def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choice:

@@ -162,7 +162,7 @@ def test_a_folder_is_no_place_for_a_report(run_once: Run, write_skill: WriteSkil
     result = run_once("--upskill-models", "offline", "--upskill-json", "skills", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --upskill-json: * is a folder: *"])
+    result.stderr.fnmatch_lines(["ERROR: --upskill-json: *: a folder: *"])
 
 
 @pytest.mark.parametrize("kind", ["json", "md", "html"])
@@ -181,7 +181,7 @@ def test_a_report_replaces_a_report_and_nothing_else(
         result = run_once(*given, str(file))
 
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        problem = f"{file.absolute()} is no such report: delete it, or write another name"
+        problem = f"{file.absolute()}: no such report: delete it, or write another name"
         result.stderr.fnmatch_lines([f"ERROR: --upskill-{kind}: {problem}"])
         assert file.read_text("utf-8") == before
 
@@ -191,7 +191,7 @@ def test_two_reports_need_two_files(run_once: Run, write_skill: WriteSkill) -> N
 
     result = run_once("--upskill-models=offline", "--upskill-md=r", "--upskill-html=r", "skills")
 
-    result.stderr.fnmatch_lines(["ERROR: --upskill-*: */r would be two reports: write another *"])
+    result.stderr.fnmatch_lines(["ERROR: --upskill-*: */r: two reports in one file: write *"])
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,7 @@ class Problem:
 
     def at(self, path: str) -> str:
         """Return the problem as one safe line, ``path:line:column: where: what``."""
-        numbers = (str(number) for number in (self.line, self.column) if number)
-        place = ":".join((path, *numbers))
+        place = ":".join(str(part) for part in (path, self.line, self.column) if part)
         return safe_line(": ".join(part for part in (place, self.where, self.what) if part))
 
 

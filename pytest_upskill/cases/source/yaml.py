@@ -57,8 +57,7 @@ def parse_yaml(text: str, *, types: Collection[str] = _TYPES) -> Document:
     if node is None:
         raise BadFile([Problem(line=1, column=1, what="the file is empty")])
     reader = _Reader(types)
-    value = reader.value(node)
-    document = Document(value=value, text=text, offsets=reader.offsets)
+    document = Document(value=reader.value(node), text=text, offsets=reader.offsets)
     flaws = [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
     return replace(document, flaws=flaws)
 

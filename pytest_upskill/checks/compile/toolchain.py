@@ -325,8 +325,7 @@ def crashed(outcome: Outcome) -> bool:
 
 def _finds_fault(outcome: Outcome) -> bool:
     """Return whether a compiler blames the code, so that a retry would fail too."""
-    errors = filter(_ERROR.match, _read_diagnostics(outcome))
-    return not all(map(_TROUBLE.search, errors))
+    return not all(map(_TROUBLE.search, filter(_ERROR.match, _read_diagnostics(outcome))))
 
 
 def place_in_answer(name: str, line: str) -> str:

@@ -1,7 +1,8 @@
 """Writing a report: to files, in each of their formats, and to GitHub Actions."""
 
+import errno
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -18,31 +19,30 @@ def write(report: Report, wanted: str, file: Path) -> Path:
         file: Path of the file.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be written, or is none that a report may replace.
     """
+    if problem := why_not_to_write(wanted, file):
+        raise FileExistsError(errno.EEXIST, problem, str(file))
     render = resolve_name(f"{__package__}.{REPORTS[wanted]}")
     write_file(file, render(report).encode(), mode=0o666)
     return file
 
 
-def why_not_to_write(wanted: str, file: Path, all_files: Collection[Path]) -> str:
-    """Return why a report may not be written to a file, and what to do; empty if it may.
+def why_not_to_write(wanted: str, file: Path) -> str:
+    """Return why a file must not become a report, and what to do; empty if it may.
 
     Args:
-        wanted: Format of the file, a key of `REPORTS`.
+        wanted: Format of the report, a key of `REPORTS`.
         file: Path of the file.
-        all_files: The files of all reports.
     """
     if file.is_dir():
-        return f"{file} is a folder: write the name of a file"
-    if [*all_files].count(file) > 1:
-        return f"{file} would be two reports: write another name for one of them"
+        return "a folder: write the name of a file"
     if not file.is_file():
         return ""
     with file.open("rb") as stream:
         start = stream.read(4000)
     is_report = not start or _MARKS[wanted].encode() in start
-    return "" if is_report else f"{file} is no such report: delete it, or write another name"
+    return "" if is_report else "no such report: delete it, or write another name"
 
 
 _MARKS = {"json": '"sessions": [', "md": MARKER, "html": "pytest-upskill</title>"}
