@@ -1,7 +1,7 @@
 """Reading of a ``skill_meta.json`` into cases, or into a list of all its problems."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -134,7 +134,7 @@ def _unmeasured_limits(
     answers = [case for case in cases if case.is_answered]
     measured_by = {"min_recall": queries, "max_false_triggers": queries}
     measured_by |= {"min_lift": [case for case in answers if not case.train]}
-    for name, limit in vars(gate).items():
+    for name, limit in asdict(gate).items():
         if limit is not None and not measured_by.get(name, answers):
             what = "no case measures it: add one, or remove the limit"
             yield document.problem(("gate", name), what)
