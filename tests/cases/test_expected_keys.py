@@ -71,7 +71,8 @@ def test_limits_and_instructions_belong_to_one_build() -> None:
     ("expected", "message"),
     [
         ({"toml": {}}, "[0].expected.toml: must not be empty"),
-        ({"yaml": ["a"]}, '[0].expected.yaml: must be an object, got ["a"]'),
+        ({"yaml": ["a"]},
+         '[0].expected.yaml: must be an object with a name for each value, got ["a"]'),
         ({"json": {"a..b": 1}}, '[0].expected.json["a..b"]: bad path at character 2: ...'),
         ({"compile": {"language": "c", "max_registers": 9}},
          "[0].expected.compile: 'max_registers' is for cuda only: remove it"),
