@@ -213,7 +213,7 @@ DATA = (
     Removal("test_a_judgement_that_stands_in_the_answer_is_none_however_it_is_quoted", (Edit("grading/judge.py", "copied = _copied(objects, answer)", "copied: list[_JsonObject] = []"),)),
     Removal("test_judgements_that_disagree_or_have_a_key_twice_are_missing_data", (Edit("grading/judge.py", "    if any(each != decided[0] for each in decided):", "    if False:"),)),
     Removal("test_a_reply_that_is_no_judgement_is_missing_data_and_shown", (Edit("grading/judge.py", '"the judge said nothing"', '""'),)),
-    Removal("test_an_answer_cannot_write_the_mark_that_ends_it", (Edit("grading/judge.py", 'hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]', '"mark"'),)),
+    Removal("test_an_answer_cannot_write_the_mark_that_ends_it", (Edit("grading/judge.py", "answer_mark=digest_of(answer)", 'answer_mark="mark"'),)),
 )
 """Patterns, data and the judge's request."""
 AGENTS = (
