@@ -81,7 +81,7 @@ def pytest_cmdline_main_measures(config: pytest.Config) -> Generator[None, objec
     code = yield
     typed = {str(each).partition("=")[0] for each in config.invocation_params.args}
     asked = sorted(typed & {"--upskill-compare", "--upskill-changed-since"})
-    wants_no_test = typed & {"--upskill-dry-run", "--collect-only", "--co"}
+    wants_no_test = typed & {"--upskill-dry-run", "--upskill-lint", "--collect-only", "--co"}
     reporting: Any = config.pluginmanager.get_plugin("upskill-reporting")
     has_decided = reporting is not None and reporting.has_decided
     if code or not asked or wants_no_test or has_decided or hasattr(config, "workerinput"):
