@@ -131,10 +131,9 @@ def about_offline(report: Report) -> Iterator[str]:
     """Yield what the results of ``offline`` mean, which is no model."""
     cells = [gate.cell for gate in report.gates if gate.cell.is_offline]
     if any(cell.lift.deciding for cell in cells):
-        yield (
-            "no model was asked: offline quotes the skill, so a case is better if the skill has "
-            "its facts"
-        )
+        where = "" if len(cells) == len(report.gates) else " on offline"
+        what = "offline quotes the skill, so a case is better if the skill has its facts"
+        yield f"no model was asked{where}: {what}"
     if any(cell.chooses for cell in cells):
         yield BY_WORDS
 

@@ -212,6 +212,7 @@ class Reporting:
                 gate.cell, self._settings.baselines_dir, regressed=compared and gate.regressed
             )
             for gate in self._gates
+            if not gate.cell.is_by_words
         ] or [baseline.Update(text="no baseline written: nothing was measured")]
 
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.

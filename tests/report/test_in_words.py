@@ -9,6 +9,7 @@ from pytest_upskill.report.files.html import write_html
 from pytest_upskill.report.files.markdown import write_markdown
 from pytest_upskill.report.terminal import table
 from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback
 from tests.reporting import counted, report
 
 
@@ -52,6 +53,16 @@ def test_where_every_check_fails_no_more_cases_are_asked_for(
     result.stdout.no_fnmatch_line("too few runs on *")
 
 
+def test_beside_a_model_the_line_is_about_offline_alone(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+
+    result = run_once(f"--upskill-models=offline,m=openai:m@{loopback.openai_url}", "skills")
+
+    result.stdout.fnmatch_lines(["no model was asked on offline: offline quotes the skill, so *"])
+
+
 def test_what_offline_chooses_by_words_is_no_figure_no_gate_and_no_skip(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
@@ -59,11 +70,12 @@ def test_what_offline_chooses_by_words_is_no_figure_no_gate_and_no_skip(
         {"id": "lift", "input": QUESTION, "expected": {"contains": "37"}},
         {"id": "other", "input": "Facts about billing.", "should_trigger": False},
     )
-    args = ("--upskill-models", "offline", "skills")
+    args = ("--upskill-models", "offline", "skills", "--upskill-baseline-update")
 
     result = run_once(*args, "--upskill-md", "r.md", "--upskill-html", "r.html")
 
     result.assert_outcomes(passed=4)
+    assert not list(Path(".upskill").rglob("*trigger*.json"))
     line = "triggers are not measured on offline, which chooses by words in common"
     assert line in result.outlines
     pages = [result.stdout.str(), Path("r.md").read_text(), Path("r.html").read_text()]

@@ -173,3 +173,16 @@ def test_a_case_that_fell_clearly_is_not_called_chance_though_the_skill_is_no_wo
     page = Path("r.md").read_text("utf-8")
     assert "; at HEAD it passed 5/5`\n" in page
     assert "; at HEAD it passed 4/5, not clearly better, so this may be chance`\n" in page
+
+
+def test_a_fact_that_offline_no_longer_finds_is_not_called_chance(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    commit_all(pytester.path)
+    file = folder / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("37", "thirty"), "utf-8")
+
+    run_once(*OFFLINE, "--upskill-compare=HEAD")
+
+    assert "; at HEAD it passed 1/1`\n" in Path("r.md").read_text("utf-8")

@@ -134,7 +134,7 @@ def _cases(gate: Gate, most: int) -> str:
     ]
     rows += [(_cell(case), "skipped", "", "", "", "") for case in gate.cell.cases_not_run]
     passed = f"passed {phrases.arrows(presentation.arms_of([gate]))}"
-    columns = ("case", "", passed, "difference", "checks", "tokens")
+    columns = ("case", "", passed, "with - without", "checks", "tokens")
     return _folded(f"{gate.cell.name}: all cases", _table(columns, rows, most))
 
 
