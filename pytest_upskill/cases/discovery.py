@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, STATE
@@ -192,8 +191,6 @@ class CaseDiscovery:
     def _case_files_below(self, top: Path) -> Mapping[Path, set[Path]]:
         """Return the case files in and below a folder, by the folder of their skill."""
         files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
-        listed = (each for each in self.patterns if not Path(each).is_absolute())
-        files.update(chain.from_iterable(map(top.rglob, listed)))
         if (top / "SKILL.md").exists():
             files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
         found: dict[Path, set[Path]] = defaultdict(set)
