@@ -213,10 +213,12 @@ def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> S
     # A setting may say whose the cases are.
     owners = () if skill.shares_file else ((file.name, old),)
     discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
-    inside = (each for each in discovery.case_files_of(old) if each.is_relative_to(old))
-    gone = [each for each in inside if not (folder / each.relative_to(old)).exists()]
+    files = [file]
+    if not file.is_file():
+        inside = (each for each in discovery.case_files_of(old) if each.is_relative_to(old))
+        files = [each for each in inside if not (folder / each.relative_to(old)).exists()]
     found: list[Skill] = []
-    for each in [file] if file.is_file() else gone:
+    for each in files:
         with suppress(NoSkillError):
             skills = load_skills(each, extensions=extensions, discovery=discovery)
             found += (each for each in skills if each.folder == old)

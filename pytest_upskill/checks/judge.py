@@ -1,10 +1,10 @@
 """Statements about an answer that a judge model decides, and the judge's instructions."""
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from pytest_upskill.checks.text import Check
+from pytest_upskill.project.digest import digest_of
 
 INSTRUCTIONS = """\
 You check statements about an answer that somebody else wrote. You do not answer the question \
@@ -48,7 +48,7 @@ other words, or say more.
 
 """
 
-PROMPT_DIGEST = hashlib.sha256(f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}".encode()).hexdigest()[:16]
+PROMPT_DIGEST = digest_of(f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}")
 """Digest of the judge's instructions; other instructions make another judge."""
 
 

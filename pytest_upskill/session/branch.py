@@ -70,10 +70,8 @@ class Branch:
         Raises:
             GitError: A git command fails.
         """
-        commit, file = (
-            git.merge_base(folder, self.ref, self._project),
-            case_files.catalogue_file(self._config),
-        )
+        commit = git.merge_base(folder, self.ref, self._project)
+        file = case_files.catalogue_file(self._config)
         if file.exists():
             return git.content_at(commit, file) != file.read_bytes()
         return other_skills_changed(commit, folder, case_files.catalogues_of(self._config))

@@ -1,6 +1,5 @@
 """Which cases are held out, the rule by which a version is accepted on them, and its looks."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.stats import CaseCounts, holm, look_alpha, regression_test
 from pytest_upskill.stats.exact_test import mid_p_tails, significant
@@ -66,7 +66,7 @@ def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator
 def text_digest(text: str) -> str:
     """Return the digest of a text's letters and digits: case, blanks and signs do not change it."""
     letters = filter(str.isalnum, normalize("NFKC", text).casefold())
-    return hashlib.sha256("".join(letters).encode()).hexdigest()[:16]
+    return digest_of("".join(letters))
 
 
 def question_digest(case: Case) -> str:
@@ -245,7 +245,7 @@ class Ledger:
         Raises:
             OSError: It cannot be written.
         """
-        name = hashlib.sha256(json.dumps(asdict(look.comparison)).encode()).hexdigest()[:16]
+        name = digest_of(json.dumps(asdict(look.comparison)))
         data = _LOOK.dump_json(look, indent=1) + b"\n"
         write_file(self.folder / f"{look.draw:03}-{name}.json", data, mode=0o666)
 

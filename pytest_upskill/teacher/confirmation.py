@@ -15,6 +15,7 @@ from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import bounds, p_text, percent, points
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import RUNS as HISTORY
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import counted
@@ -190,7 +191,7 @@ def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),
         questions=tuple(sorted(map(acceptance.question_digest, task.holdout))),
-        checks=hashlib.sha256("\n".join(checks).encode()).hexdigest()[:16],
+        checks=digest_of("\n".join(checks)),
         runs=task.settings.runs,
         task=acceptance.text_digest(what) if task.proposes and (what := task.settings.task) else "",
     )

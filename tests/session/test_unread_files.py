@@ -187,28 +187,25 @@ def test_a_skill_md_in_lower_case_is_named(run: Run, write_skill: WriteSkill) ->
     assert said == ["upskill: skills/other/skill.md is not read: rename it to SKILL.md"]
 
 
-def test_a_listed_file_that_does_not_exist_is_refused(
-    run_once: Run, write_skill: WriteSkill
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("quiz.json **/skill_meta.json none/*.json", "no file is called 'quiz.json': *"),
+        (
+            "quiz.json=skills/biling",
+            "no SKILL.md in 'skills/biling' (did you mean 'skills/billing'[?]): write the path *",
+        ),
+    ],
+)
+def test_a_listed_file_or_skill_that_does_not_exist_is_refused(
+    run_once: Run, write_skill: WriteSkill, setting: str, problem: str
 ) -> None:
     write_skill()
 
-    setting = "upskill_case_files=quiz.json **/skill_meta.json none/*.json"
-    result = run_once("--upskill-models", "offline", "-o", setting, "skills")
+    listed = f"upskill_case_files={setting}"
+    result = run_once("--upskill-models", "offline", "-o", listed, "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*upskill_case_files: no file is called 'quiz.json': *"])
-
-
-def test_a_listed_skill_that_does_not_exist_is_refused(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    setting = "upskill_case_files=quiz.json=skills/biling"
-    result = run_once("--upskill-models", "offline", "-o", setting, "skills")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    problem = "no SKILL.md in 'skills/biling' (did you mean 'skills/billing'[?]): write the path *"
     result.stderr.fnmatch_lines([f"*upskill_case_files: {problem}"])
 
 
