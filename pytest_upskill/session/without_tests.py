@@ -111,7 +111,7 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
 
 def write_schema(path: Path) -> int:
     """Write the JSON Schema of case files for editors; return 0, or 4 if it cannot be written."""
-    problem = "no schema: delete it, or write another name"
+    problem = "no schema: write another name"
     try:
         if not path.is_file() or b'"$id"' in path.read_bytes()[:1000]:
             path.write_bytes(files(skill_meta).joinpath("skill_meta.schema.json").read_bytes())

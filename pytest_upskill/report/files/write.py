@@ -42,7 +42,7 @@ def why_not_to_write(wanted: str, file: Path) -> str:
     with file.open("rb") as stream:
         start = stream.read(4000)
     is_report = not start or _MARKS[wanted].encode() in start
-    return "" if is_report else "no such report: delete it, or write another name"
+    return "" if is_report else "no such report: write another name"
 
 
 _MARKS = {"json": '"sessions": [', "md": MARKER, "html": "pytest-upskill</title>"}
