@@ -55,11 +55,27 @@ def shell(level: Level, script: str, *arguments: str, limits: Limits | None = No
 def running(marker: str) -> list[int]:
     """List the processes whose command line has the marker in it."""
     found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
+        # It can end at any moment, also while `glob` would look whether it has a "cmdline".
         with contextlib.suppress(OSError):
-            if marker.encode() in process.read_bytes():
-                found.append(int(process.parent.name))
+            if marker.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
     return found
+
+
+def wait_for(marker: str, count: int) -> None:
+    """Wait until so many programs sleep for the seconds of the marker, for a minute at most."""
+    deadline = time.monotonic() + 60
+    while len([each for each in running(marker) if _is_sleep(each)]) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _is_sleep(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/comm").read_text() == "sleep\n"
+    except OSError:
+        return False
 
 
 def is_gone(marker: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from tests.agent_programs import (
     run_of,
     scripted_host,
 )
+from tests.sandbox_programs import is_gone, wait_for
 
 pytestmark = needs_bubblewrap
 
@@ -112,33 +112,14 @@ completed(bash("setsid sleep {seconds} & sleep {seconds}"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_killed_session(number: signal.Signals) -> None:
-    seconds = 700_000 + os.getpid()
-    session = subprocess.Popen([sys.executable, "-c", ENDLESS.format(seconds=seconds)])
-    _wait_for(str(seconds), present=True)
+def test_nothing_outlives_a_killed_session(number: signal.Signals, marker: str) -> None:
+    session = subprocess.Popen([sys.executable, "-c", ENDLESS.format(seconds=marker)])
+    wait_for(marker, 2)
 
     session.send_signal(number)
     session.wait()
 
-    _wait_for(str(seconds), present=False)
-
-
-def _wait_for(word: str, *, present: bool) -> None:
-    deadline = time.monotonic() + 20
-    while _runs(word) is not present:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def _runs(word: str) -> bool:
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = process.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"sleep") and word.encode() in words:
-            return True
-    return False
+    assert is_gone(marker)
 
 
 async def reserve_nothing(_: int) -> Settle:

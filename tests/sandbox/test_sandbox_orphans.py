@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, workspace
 from tests.conftest import WriteSkill
-from tests.sandbox_programs import every_level_and_off, is_gone, running
+from tests.sandbox_programs import every_level_and_off, is_gone, wait_for
 
 # One stays in the group, one is nobody's child any more, and one has also left the session, where
 # the level lets it.
@@ -35,20 +34,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
     return folder
-
-
-def wait_for(marker: str, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len([each for each in running(marker) if is_sleep(each)]) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def is_sleep(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/comm").read_text() == "sleep\n"
-    except OSError:
-        return False
 
 
 @every_level_and_off
