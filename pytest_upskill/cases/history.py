@@ -93,12 +93,11 @@ def _with_listing(
     if seen == (now := catalogues.of(skill)):
         return skill
     gone = [case for case in queries if now.why_unlisted(case) and not seen.why_unlisted(case)]
-    if lost := [case.id for case in gone]:
-        since = f"cases since {skill.ref} ({commit[:7]})"
-        what = f"{since}: the skill that they expect is gone: {listed(lost, _NAMED)}"
-        skill = replace(skill, case_changes="; ".join(filter(None, [skill.case_changes, what])))
-    listed_before = tuple((each.name, each.description) for each in seen.skills)
-    return replace(skill, listed_before=listed_before)
+    return replace(
+        skill,
+        listed_before=tuple((each.name, each.description) for each in seen.skills),
+        lost_queries=tuple(case.id for case in gone),
+    )
 
 
 def _catalogues_then(commit: str, home: Path, skill: Skill, now: Catalogues) -> Catalogues:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -135,22 +135,27 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
 
 
 def outside_arguments(
-    found: Collection[Path], collected: Collection[Path], config: pytest.Config
-) -> Iterator[str]:
-    """Yield which case files are of skills that run, but do not run themselves.
+    skills: Iterable[str], collected: Collection[Path], config: pytest.Config
+) -> dict[str, list[str]]:
+    """Return the case files that do not run though their skills do, by skill.
 
     Args:
-        found: Case files that pytest has found; those in the settings are added.
-        collected: Files that it has collected.
+        skills: The folders of the skills that pytest has visited.
+        collected: The files that it has collected.
         config: The session's.
     """
     discovery, arguments = discovery_of(config), arguments_of(config)
-    for file in sorted({*found, *(config.rootpath / name for name in discovery.patterns)}):
-        runs = file in collected or any(map(file.is_relative_to, arguments))
-        owner = discovery.owning_skill(file) if file.is_file() and not runs else None
-        if owner and any(map(owner.is_relative_to, arguments)):
-            name = shown(file, config)
-            yield safe_line(f"{name} has cases of {owner.name}: name it as an argument too")
+    named = [file for name in discovery.patterns if (file := config.rootpath / name).is_file()]
+    outside = {}
+    for skill in map(Path, skills):
+        if any(map(skill.is_relative_to, arguments)):
+            own = [file for file in named if discovery.owning_skill(file) == skill]
+            outside[str(skill)] = [
+                shown(file, config)
+                for file in sorted({*discovery.case_files_of(skill), *own})
+                if not (file in collected or any(map(file.is_relative_to, arguments)))
+            ]
+    return outside
 
 
 def _pattern(file: Path) -> str:

@@ -5,9 +5,8 @@ from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -34,9 +33,29 @@ from pytest_upskill.trials.trial import Arm
 
 _SENT = (
     *("_misnamed", "_hints", "_visited", "_left_out", "_folders", "_of_no_skill"),
-    *("nothing_changed", "deselected", "_expected"),
+    *("nothing_changed", "deselected", "_expected", "_outside"),
 )
 """What a worker sends to the controller."""
+
+
+class _Loss(NamedTuple):
+    """Something that is not measured."""
+
+    folder: str
+    """Folder of the changed skill that lacks it; empty if none does."""
+    name: str
+    why: str
+    """Begins with a verb, of one subject."""
+
+
+def _lines(losses: Iterable[_Loss]) -> Iterator[str]:
+    """Yield a line for each cause."""
+    names = defaultdict[str, list[str]](list)
+    for loss in losses:
+        names[loss.why].append(loss.name)
+    for why, lost in names.items():
+        verb, _, rest = why.partition(" ")
+        yield safe_line(f"{listed(lost)} {agreeing(verb, len(lost))} {rest}")
 
 
 class Selection:
@@ -62,14 +81,14 @@ class Selection:
         """Folders of skills, by the path of their case file from the rootdir."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
-        self._misnamed: dict[str, str] = {}
-        """By folder of a skill, a line about a file that has nearly the name of its case file."""
+        self._misnamed: dict[str, tuple[str, str]] = {}
+        """By folder of a skill, a file that has nearly the name of its case file, and its cure."""
         self._unread: list[Path] = []
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of `_unread` that look like cases, and Python files not collected."""
-        self._offered: set[Path] = set()
-        """Case files in folders that pytest has visited, also on its way to an argument."""
+        self._outside: dict[str, list[str]] = {}
+        """Case files that no argument names, by the folder of their skill."""
         self._collected: set[Path] = set()
         """Files that were collected."""
         self._of_no_skill: list[str] = []
@@ -107,7 +126,6 @@ class Selection:
         clearer than pytest's.
         """
         collectors = yield
-        self._offered.update(each.path for each in collectors if isinstance(each, SkillFile))
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
@@ -118,7 +136,7 @@ class Selection:
             skill, name = skill_and_name_meant(file_path)
             if name:
                 path = shown(file_path, self._config)
-                self._misnamed[str(skill)] = safe_line(f"{path} is not read: rename it to {name}")
+                self._misnamed[str(skill)] = (path, f"is not read: rename it to {name}")
             else:
                 self._unread.append(file_path)
         return collectors
@@ -153,7 +171,10 @@ class Selection:
                 (tuple(item.cell), item.trial.case.id, item.trial.arm): str(item.trial.skill.folder)
                 for item in items
                 if isinstance(item, TrialItem)
-                and not (item.why_skipped or item.why_not_runnable)
+                and (
+                    not (item.why_skipped or item.why_not_runnable)
+                    or item.trial.case.id in item.trial.skill.lost_queries
+                )
                 and (self.branch is not None and self.branch.affects(item.trial, item.path))
             }
 
@@ -183,13 +204,13 @@ class Selection:
             if self.branch is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
         self._of_no_skill = self._config.stash.get(OF_NO_SKILL, [])
+        self._outside = outside_arguments(self._visited, self._collected, self._config)
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
     def pytest_sessionfinish(self) -> None:
         """Complete the hints; in a worker, send the controller what was found."""
         self._hints += lookalikes(self._unread, self._config)
-        self._hints += outside_arguments(self._offered, self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -214,8 +235,8 @@ class Selection:
 
     def _missed(self, exitstatus: int) -> Iterator[str]:
         """Yield lines about what was missed."""
-        yield from sorted(self._misnamed.values())
-        yield from self._hints
+        not_named = self._not_named(map(Path, sorted(self._outside)))
+        yield from (*_lines(self._misspelled()), *self._hints, *_lines(not_named))
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.branch is not None:
             yield from self.without_trials()
@@ -258,67 +279,70 @@ class Selection:
             self._lost_cases[self._expected[cell, case, arm]].add(f"{CellKey(*cell).skill}::{case}")
 
     def without_trials(self) -> Iterator[str]:
-        """Yield what has no trial, a line each: skills without cases, and files by a wrong name.
+        """Yield what is not measured, a line for each cause.
 
         In a pull request, only what it changed, and what else it took from the measurement.
         """
-        yield from sorted(self._misnamed.values())
-        if folders := [each for each in self._unexplained if not self._lost_cases_of(each)]:
-            skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
-            names = listed([folder.name for folder in folders])
-            yield safe_line(f"{names} {agreeing('has', len(folders))} {_NO_CASES.format(skill)}")
-        if self.branch is not None:
-            yield from self._taken_away(self.branch)
-
-    def _taken_away(self, branch: Branch) -> Iterator[str]:
-        """Yield what a branch took from the measurement: skills, case files and cases."""
-        skills = [
-            shown(old, self._config) + (f" (now {shown(new, self._config)})" if new else "")
-            for old, new in self._departed
-        ]
-        lost = branch.case_files_gone_without_skill
-        uncollected = [shown(each, self._config) for each in self._changed_and_unvisited]
-        orphans = sorted(self._of_no_skill) if branch.gone_skills else []
-        for places, what in (
-            (skills, "deleted or moved away since {}: no trial is left: see that this is meant"),
-            (lost, "deleted or moved since {}: see that no case is lost"),
-            (uncollected, "changed since {}, but pytest does not collect it"),
-            (
-                sorted(chain(*self._lost_cases.values())),
-                "skipped or deselected, and so not measured",
-            ),
-            (orphans, "for a skill deleted or renamed since {}: write its new name"),
-        ):
-            if places:
-                was = agreeing("was", len(places))
-                yield safe_line(f"{listed(places)} {was} {what.format(branch.ref)}")
+        return _lines(self._losses())
 
     @cached_property
     def without_cases(self) -> dict[str, str]:
         """The changed skills of a pull request of which not all cases run, and why."""
-        if self.branch is None:
-            return {}
-        found = self._misnamed | {
-            str(each): self._lost_cases_of(each) or _NO_CASES.format(shown(each, self._config))
-            for each in self._unexplained
-        }
-        uncollected = (*self._changed_and_unvisited, *(new for _, new in self._departed if new))
-        found |= {str(each): "pytest does not collect it" for each in uncollected}
-        for folder, cases in self._lost_cases.items():
-            found[folder] = f"skipped or deselected: {listed(sorted(cases))}"
-        return {os.path.relpath(each, self._config.rootpath): found[each] for each in found}
+        found = defaultdict[str, list[_Loss]](list)
+        for loss in (*self._losses(), *self._deleted()) if self.branch else ():
+            if loss.folder:
+                found[os.path.relpath(loss.folder, self._config.rootpath)].append(loss)
+        return {folder: "; ".join(_lines(losses)) for folder, losses in found.items()}
 
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
-        for folder in self._unexplained:
-            if why := self._lost_cases_of(folder):
-                yield safe_line(f"{folder.name} has {why}")
+        yield from _lines(self._deleted())
         if self.branch is not None:
             homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
             yield from self.branch.stale_catalogue(homes)
 
-    def _lost_cases_of(self, skill: Path) -> str:
-        return self.branch.why_no_cases_any_more(skill) if self.branch else ""
+    def _losses(self) -> Iterator[_Loss]:
+        yield from self._misspelled()
+        explained = {*self._misnamed, *(loss.folder for loss in self._deleted())}
+        others = [each for each in self._empty if str(each) not in explained]
+        skill = shown(others[0], self._config) if len(others) == 1 else "SKILL"
+        no_cases = f"has no cases: pytest-upskill init {skill} writes a first {CASE_FILE}"
+        yield from (_Loss(str(each), each.name, no_cases) for each in others)
+        if self.branch is not None:
+            yield from self._not_named(self.branch.changed(map(Path, sorted(self._outside))))
+            yield from self._taken_away(self.branch)
+
+    def _misspelled(self) -> Iterator[_Loss]:
+        for folder, (path, cure) in sorted(self._misnamed.items()):
+            yield _Loss(folder, path, cure)
+
+    def _not_named(self, skills: Iterable[Path]) -> Iterator[_Loss]:
+        for skill in skills:
+            why = f"was not named as an argument, so not all cases of {skill.name} run"
+            yield from (_Loss(str(skill), file, why) for file in self._outside[str(skill)])
+
+    def _taken_away(self, branch: Branch) -> Iterator[_Loss]:
+        """Yield what a branch took from the measurement: skills, case files and cases."""
+        since = f"since {branch.ref}"
+        gone = f"was deleted or moved away {since}: no trial is left: see that this is meant"
+        for old, new in self._departed:
+            now = f" (now {shown(new, self._config)})" if new else ""
+            yield _Loss(str(new or ""), f"{shown(old, self._config)}{now}", gone)
+        for file in branch.case_files_gone_without_skill:
+            yield _Loss("", file, f"was deleted or moved {since}: see that no case is lost")
+        for folder in self._changed_and_unvisited:
+            uncollected = f"was changed {since}, but pytest does not collect it"
+            yield _Loss(str(folder), shown(folder, self._config), uncollected)
+        for skill, cases in sorted(self._lost_cases.items()):
+            not_run = "was skipped or deselected, and so not measured"
+            yield from (_Loss(skill, case, not_run) for case in sorted(cases))
+        for file in sorted(self._of_no_skill) if branch.gone_skills else ():
+            yield _Loss("", file, f"was for a skill deleted or renamed {since}: write its new name")
+
+    def _deleted(self) -> Iterator[_Loss]:
+        for folder in self._empty:
+            if why := self.branch and self.branch.why_no_cases_any_more(folder):
+                yield _Loss(str(folder), folder.name, f"has {why}")
 
     @cached_property
     def _departed(self) -> list[tuple[Path, Path | None]]:
@@ -341,14 +365,10 @@ class Selection:
         return [*self.branch.changed(others)]
 
     @cached_property
-    def _unexplained(self) -> list[Path]:
-        """The skills without cases of which no file has nearly the name of a case file.
-
-        In a pull request, those of them that are new or changed.
-        """
+    def _empty(self) -> list[Path]:
+        """The skills without cases; in a pull request, those of them that are new or changed."""
         discovery = discovery_of(self._config)
-        unexplained = map(Path, self._visited - self._misnamed.keys())
-        folders = sorted(unexplained, key=lambda folder: folder.name)
+        folders = sorted(map(Path, self._visited), key=lambda folder: folder.name)
         empty = (folder for folder in folders if not discovery.skill_has_cases(folder))
         return [*(self.branch.changed(empty) if self.branch else empty)]
 
@@ -370,9 +390,6 @@ class Selection:
             for folder in below
             if folder.resolve() not in visited and not any(map(folder.is_relative_to, meant))
         ]
-
-
-_NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"
 
 
 def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:

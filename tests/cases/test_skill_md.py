@@ -9,6 +9,7 @@ from pytest_upskill.cases.source.document import BadFile
 
 GOOD = "name: csv\ndescription: Reads CSV.\n"
 NO_COLON = "mapping values are not allowed in this context"
+COLON = "(quote a value with ': ', or indent it as the lines before)"
 NO_TOKEN = "found character that cannot start any token"
 
 
@@ -135,11 +136,11 @@ def test_a_departure_from_the_specification_is_a_warning(frontmatter: str, warni
 @pytest.mark.parametrize(
     ("value", "warning"),
     [
-        ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} (quote the value: it contains ': ')"),
+        ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} {COLON}"),
         ("@csv", f"f:3:14: not YAML: {NO_TOKEN} (quote the value, and indent with spaces)"),
         (
             "\n  Reads\n  CSV: it's\n  quick",
-            f"f:5:6: not YAML: {NO_COLON} (quote the value: it contains ': ')",
+            f"f:5:6: not YAML: {NO_COLON} {COLON}",
         ),
     ],
 )  # fmt: skip

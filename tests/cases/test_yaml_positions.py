@@ -15,6 +15,7 @@ from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.cases.source.yaml import parse_yaml
 
 NO_COLON = "mapping values are not allowed in this context"
+COLON = "(quote a value with ': ', or indent it as the lines before)"
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,
@@ -90,7 +91,7 @@ def test_aliases_nest_no_deeper_than_brackets(text: str) -> None:
         ("# nothing\n", "f:1:1: the file is empty"),
         ("a: 1\nb: 2\na: 3\n", "f:3:1: a: duplicate key (first in line 1): remove one"),
         ("a: b: c\n",
-         f"f:1:5: not YAML: {NO_COLON} (quote the value: it contains ': ')"),
+         f"f:1:5: not YAML: {NO_COLON} {COLON}"),
         ("a: &b\nc: [*d]\n",
          "f:2:5: not YAML: found undefined alias (quote the value: it begins with '*')"),
         ("a:\n  - 'b\n  - c\n",

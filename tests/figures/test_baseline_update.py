@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.cases.load import load_skills
+from pytest_upskill.checks.text import Check
 from pytest_upskill.figures.baseline import path_of
 from pytest_upskill.models import parse_model
 from pytest_upskill.trials.digests import grader_digest
@@ -130,6 +133,26 @@ def test_checks_that_expect_different_values_are_different_graders(write_skill: 
     digests = {grader_digest(trial) for trial in trials}
 
     assert len(digests) == len(expected)
+
+
+def kinds_of(kind: type[Check]) -> Iterator[type[Check]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from kinds_of(below)
+
+
+def test_no_two_checks_have_one_name_and_the_same_fields() -> None:
+    kinds = {kind.__qualname__: kind for kind in kinds_of(Check)}
+    names = {each: getattr(kind, "name", None) for each, kind in kinds.items()}
+
+    known = [
+        (name, *inspect.signature(kinds[each]).parameters)
+        for each, name in names.items()
+        if isinstance(name, str)
+    ]
+
+    assert {"run", "contains", "judge"} < {name for name, *_ in known}
+    assert len(known) == len(set(known))
 
 
 @pytest.mark.parametrize("option", [UPDATE, COMPARE])

@@ -232,6 +232,24 @@ def test_a_branch_takes_a_case_of_a_changed_skill_away(
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.parametrize("file", ["promptfooconfig.yaml", "evals/billing/evals.json"])
+def test_cases_of_a_changed_skill_outside_the_arguments_are_not_measured(
+    branch: Path, run: Run, file: str
+) -> None:
+    case = {"vars": {"prompt": "Hi"}, "assert": [{"type": "regex", "value": "."}]}
+    Path("evals/billing").mkdir(parents=True)
+    Path(file).write_text(json.dumps({"skill": "billing", "tests": [case]}), "utf-8")
+
+    unchanged = run(*ARGS, "--upskill-fail-on=cases")
+    change(branch)
+    result = run(*ARGS, "--upskill-fail-on=cases")
+
+    assert unchanged.ret == pytest.ExitCode.OK
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    line = f"{file} was not named as an argument, so not all cases of billing run"
+    said(result, line, "1 changed skill has unmeasured cases, or none")
+
+
 @pytest.mark.usefixtures("branch")
 def test_a_case_of_an_unchanged_skill_is_not_lost(run_once: Run) -> None:
     result = run_once(*ARGS, "-k", "not b[", "--upskill-fail-on=cases")

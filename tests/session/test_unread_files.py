@@ -222,7 +222,7 @@ def test_a_listed_file_outside_the_arguments_is_named(
     result = run_once("--upskill-models", "offline", "-o", setting, "skills")
 
     result.stdout.fnmatch_lines(
-        [f"upskill: {file} has cases of billing: name it as an argument too"]
+        [f"upskill: {file} was not named as an argument, so not all cases of billing run"]
     )
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_names_its_skill_outside_the_arguments_is_named(
     result = run_once("--upskill-models", "offline", "skills")
 
     result.stdout.fnmatch_lines(
-        ["upskill: promptfooconfig.yaml has cases of billing: name it as an argument too"]
+        ["upskill: promptfooconfig.yaml was not named as an argument, so not all cases of *"]
     )
 
 

@@ -40,7 +40,7 @@ def test_a_new_skill_without_cases_is_a_skipped_test(branch: Path, run: Run) -> 
     result = run(*ARGS, "--junitxml=out.xml", "-rs")
 
     cure = "no cases: pytest-upskill init skills/hiring writes a first skill_meta.json"
-    result.stdout.fnmatch_lines([f"SKIPPED [[]1] skills/hiring/SKILL.md:1: {cure}"])
+    result.stdout.fnmatch_lines([f"SKIPPED [[]1] skills/hiring/SKILL.md:1: hiring has {cure}"])
     xml = Path("out.xml").read_text("utf-8")
     assert 'classname="skills.hiring.SKILL.md" name="cases"' in xml
     assert cure in xml
@@ -60,7 +60,7 @@ def test_a_new_skill_without_cases_fails_where_that_is_wanted(branch: Path, run:
     result = run(*ARGS, STRICT)
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["FAILED skills/hiring/SKILL.md::cases - no cases: *"])
+    result.stdout.fnmatch_lines(["FAILED skills/hiring/SKILL.md::cases - hiring has no cases: *"])
 
 
 @pytest.mark.parametrize("since", ["--upskill-compare=main", "--upskill-changed-since=main"])
@@ -77,9 +77,25 @@ def test_a_skill_whose_case_file_was_deleted_is_not_measured_and_says_so(
     assert result.ret == NOT_MEASURED
     why = "no cases any more: skills/billing/skill_meta.json was deleted since main: restore it, *"
     result.stdout.fnmatch_lines_random(
-        [f"SKIPPED [[]1] skills/billing/SKILL.md:1: {why}", f"exit code 75: billing has {why}"]
+        [f"SKIPPED [[]1] *: billing has {why}", f"exit code 75: billing has {why}"]
     )
     result.stdout.no_fnmatch_line("*init*")
+
+
+def test_a_skill_whose_case_file_has_a_name_that_is_not_read_is_not_measured(
+    branch: Path, run_once: Run
+) -> None:
+    git(branch, "mv", "skills/billing/skill_meta.json", "skills/billing/skills_meta.json")
+
+    result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines_random(
+        [
+            "upskill: skills/billing/skills_meta.json is not read: rename it to skill_meta.json",
+            "exit code 75: billing has no cases any more: *",
+        ]
+    )
 
 
 def test_a_renamed_skill_whose_case_file_was_deleted_says_so(branch: Path, run_once: Run) -> None:

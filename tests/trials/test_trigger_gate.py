@@ -267,8 +267,9 @@ def test_a_query_whose_skill_was_renamed_is_a_lost_case(
     model: str,
 ) -> None:
     query = {"id": "index", "input": "Speed it up.", "expected_skill": "databases"}
-    write_skill(query, *queries(1, 0))
-    databases = write_skill(*queries(1, 0), name="databases")
+    answered = {"id": "why", "input": "Why?", "expected": {"contains": "answer"}}
+    write_skill(answered, query, *queries(1, 0))
+    databases = write_skill(answered, name="databases")
     commit_all(pytester.path)
     git(pytester.path, "switch", "--quiet", "--create", "branch")
     git(pytester.path, "mv", "skills/databases", "skills/postgres")
@@ -276,11 +277,20 @@ def test_a_query_whose_skill_was_renamed_is_a_lost_case(
     text.write_text(text.read_text("utf-8").replace("name: databases", "name: postgres"), "utf-8")
     loopback.answer = choosing({"Query 0.": took("billing"), "Speed it up.": took("databases")})
 
-    result = run_once("--upskill-models", model, "--upskill-compare", "main", "skills")
+    branch = ("--upskill-compare=main", "--upskill-changed-since=main", "skills")
+    report = "--upskill-md=report.md"
+
+    result = run_once("--upskill-models", model, *branch, report)
+    strict = run_once("--upskill-models", model, *branch, "--upskill-fail-on=cases")
 
     result.stdout.fnmatch_lines(
         [
-            "billing on *: cases since main * the skill that they expect is gone: index: *",
             "skipped: 1 case: expects 'databases', which is not in the catalogue: *",
+            "*billing::index was skipped or deselected, and so not measured",
         ]
     )
+    page = Path("report.md").read_text("utf-8")
+    assert "✅" not in page
+    assert "billing::index was skipped" in page
+    assert result.ret == pytest.ExitCode.OK
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED

@@ -31,11 +31,12 @@ _MERGE = "tag:yaml.org,2002:merge"
 _HINTS = {
     "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
     "did not find expected key": "indent it as the lines before",
+    "did not find expected '-'": "indent it as the lines before",
     "found a tab character": "indent with spaces",
     "found character that cannot start any token": "quote the value, and indent with spaces",
     "found unexpected end of stream": "close the quote",
     "found undefined alias": "quote the value: it begins with '*'",
-    "mapping values are not allowed": "quote the value: it contains ': '",
+    "mapping values are not allowed": "quote a value with ': ', or indent it as the lines before",
 }
 """Fixes, by the start of libyaml's message."""
 
