@@ -180,6 +180,7 @@ def _with_case_changes(
     # An old case that is skipped for lack of something outside this folder was not removed.
     then = {case.id: _content(case) for case in before.cases if not case.skip}
     now = {case.id: _content(case) for case in skill.cases}
+    tasks_then = [_task(case) for case in then.values()]
     removed = [name for name in then if name not in now]
     changed = [name for name, case in now.items() if name in then and then[name] != case]
     if before.gate != skill.gate:
@@ -191,7 +192,9 @@ def _with_case_changes(
     return replace(
         skill,
         case_changes=f"cases since {since}: {what}" if what else "",
-        new_cases=tuple(name for name in now if name not in then) if then else (),
+        other_cases=tuple(
+            case.id for case in skill.cases if then and _task(case) not in tasks_then
+        ),
     )
 
 
@@ -227,3 +230,9 @@ def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> S
 
 def _content(case: Case) -> Case:
     return replace(case, line=1, column=1, tags=(), quote="")
+
+
+def _task(case: Case) -> Case:
+    """Return what a case asks and expects, by any name, however often the answer must be right."""
+    asked = replace(_content(case), id="", models=None, train=False, skip=None)
+    return replace(asked, min_pass_rate=None, process=())

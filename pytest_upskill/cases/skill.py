@@ -292,8 +292,8 @@ class Skill:
     """Whether an earlier version may exist, under another name or in an unreadable file."""
     case_changes: str = ""
     """Which cases were removed or changed since, in words; "" for none."""
-    new_cases: tuple[str, ...] = ()
-    """Ids of the cases that did not exist then, where others did."""
+    other_cases: tuple[str, ...] = ()
+    """Ids of the cases that are new or changed in what they ask or expect, if there were others."""
     broken: str = ""
     """The problems of its ``SKILL.md``, one per line, if only other skills of the file can run."""
     read_as: str = ""

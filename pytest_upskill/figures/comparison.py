@@ -275,11 +275,11 @@ def _against_ref(cell: Cell) -> Comparison:
         return replace(comparison, notes=notes, lacking=cell.past_unknown)
     old_trials = {trial.case: trial for trial in cell.old_trials}
     compared = [trial for trial in cell.current_trials if trial.case in old_trials]
-    # What a new case gains must not make up for what the others lose.
-    if lasting := [trial for trial in compared if trial.case not in cell.new_cases]:
+    # What a new or changed case gains must not make up for what the others lose.
+    if lasting := [trial for trial in compared if trial.case not in cell.other_cases]:
         if len(lasting) < len(compared):
-            new = listed([each for each in cell.new_cases if each in old_trials], _NAMED)
-            notes = (*notes, f"not compared, new since {cell.ref}: {new}")
+            other = listed([each for each in cell.other_cases if each in old_trials], _NAMED)
+            notes = (*notes, f"not compared, new or changed since {cell.ref}: {other}")
         compared = lasting
     cases = tuple(_compared(trial, old_trials[trial.case]) for trial in compared)
     return replace(comparison, cases=cases, notes=notes)

@@ -195,8 +195,8 @@ def in_words(gate: Gate) -> str:
         against = " against no skill" if past else ""
         return f"{lifted} points{against}: {_in_words(lift.changes)}"
     since = _in_words(changes_of(case.counts for case in past.measured))
-    new = set(gate.cell.new_cases)
-    which = ", without the new cases" if new and new.isdisjoint(gate.past) else ""
+    other = set(gate.cell.other_cases)
+    which = ", without new and changed cases" if other and other.isdisjoint(gate.past) else ""
     against = f"{points(past.mean_change)} points against {past.base}{which}: {since}"
     return f"{against}; {lifted} against no skill: {_in_words(lift.changes)}"
 

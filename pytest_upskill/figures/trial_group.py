@@ -48,8 +48,8 @@ class TrialGroup:
     """Whether a comparison is missing that should exist."""
     case_changes: str = ""
     """Which cases were removed or changed since ``ref``, in words; empty for none."""
-    new_cases: tuple[str, ...] = ()
-    """Cases that did not exist at ``ref``, where others did."""
+    other_cases: tuple[str, ...] = ()
+    """Cases that are new since ``ref``, or changed in what they ask or expect."""
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
     at_k: int = 0

@@ -187,7 +187,7 @@ class TrialItem(ItemOutsidePackages):
             past_unknown=skill.past_unknown,
             # Once: where a skill has lifts, they tell.
             case_changes="" if trial.chooses and is_answered else skill.case_changes,
-            new_cases=skill.new_cases,
+            other_cases=skill.other_cases,
         )
         return TrialRecord(key=self.cell, cell=cell, index=self.index, result=self.result)
 

@@ -63,6 +63,28 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
 
 
+def test_what_a_changed_case_gains_does_not_hide_what_another_lost(
+    branch: Branch, run_once: Run
+) -> None:
+    args = branch(one="----- ----- +++++", two="+++++ ----- -----", three="+++++ ----- +++++")
+    file = Path("skills", "csv", "skill_meta.json")
+    meta = json.loads(file.read_text("utf-8"))
+    meta["cases"][1] |= {"expected": {"regex": "^right"}}
+    meta["cases"][2] |= {"min_pass_rate": 0.5}
+    file.write_text(json.dumps(meta), "utf-8")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: the skill became worse than main: one (all cases: 5/10 with *)",
+            "    -50 points against main, without new and changed cases: 0 of 2 cases better,*",
+            "csv on haiku: not compared, new or changed since main: two",
+        ]
+    )
+
+
 def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
     branch: Branch, run_once: Run
 ) -> None:

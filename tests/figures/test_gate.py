@@ -350,7 +350,7 @@ def test_what_new_cases_gain_does_not_hide_what_the_others_lost() -> None:
     cell = compared([2, 2, 2, 2, 5, 5, 5, 5], lost=0, model="m0")
     never = [replace(each, runs=(run(False),) * 5) for each in cell.trials[-4:]]
     cell = replace(cell, trials=(*cell.trials[:-4], *never))
-    news = replace(cell, new_cases=("case-5", "case-6", "case-7", "case-8"))
+    news = replace(cell, other_cases=("case-5", "case-6", "case-7", "case-8"))
 
     (hidden, told) = (decide_gates([each], REGRESSION, None)[0] for each in (cell, news))
 
@@ -358,7 +358,9 @@ def test_what_new_cases_gain_does_not_hide_what_the_others_lost() -> None:
     assert "became worse than main: case-1, case-2, case-3, case-4" in told.text
     assert told.comparison is not None
     assert told.comparison.notes == (
-        "not compared, new since main: case-5, case-6, case-7, case-8",
+        "not compared, new or changed since main: case-5, case-6, case-7, case-8",
     )
-    assert " points against main, without the new cases: 0 of 4 cases better" in in_words(told)
+    assert " points against main, without new and changed cases: 0 of 4 cases better" in in_words(
+        told
+    )
     assert " points against main: 4 of 8 cases better" in in_words(hidden)
