@@ -144,7 +144,8 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
         return f"new since {since}: not compared"
     return (
         f"not compared: it did not exist at {since}, and {', '.join(deleted)} is gone: if it was "
-        "renamed, keep its cases or most of its SKILL.md, and git add them, so that git finds it"
+        "renamed, keep its cases or most of its SKILL.md, and git add them, so that git finds it; "
+        "if not, add it in a change of its own"
     )
 
 

@@ -18,7 +18,7 @@ from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import SkillFolder
+from pytest_upskill.cases.skill_files import SkillFolder, conflicts_in
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.skill_meta import reader as skill_meta
 from pytest_upskill.cases.source.document import BadFile, Problem
@@ -217,7 +217,10 @@ class _Loader:
         file = folder / "SKILL.md"
         if file.exists():
             with _collected(problems, self._display_name(folder)):
-                return read_skill_text(self._read(file), folder=folder.name)
+                text = read_skill_text(self._read(file), folder=folder.name)
+                if conflicts := [*conflicts_in(text)]:
+                    raise BadFile(conflicts)
+                return text
         else:
             what = f"no SKILL.md beside {self._path.name}{_cure(folder)}"
             problems.append(f"{self._shown.parent}: {what}")

@@ -64,7 +64,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     """
     parts: dict[str, str] = {}
     names = _names(skill)
-    warnings = [*_defects(folder, skill, names)]
+    warnings = [*_missing_references(folder, skill, names)]
     left = MAX_TOTAL_BYTES
 
     def leave_out(at: int, why: str, *, is_hint: bool = False) -> None:
@@ -147,13 +147,18 @@ def _is_expected(error: Unreadable, folder: Path, name: str) -> bool:
     return any((other / "SKILL.md").exists() for other in others)
 
 
-def _defects(folder: Path, skill: SkillText, names: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield references that are missing, and conflicts that a merge has left."""
+def _missing_references(
+    folder: Path, skill: SkillText, names: Mapping[str, int]
+) -> Iterator[Problem]:
     for name, at in names.items():
         if name.startswith("references/") and not (folder / name).exists():
             yield replace(Problem.in_text(skill.text, at, f"there is no {name}"), is_hint=True)
+
+
+def conflicts_in(skill: SkillText) -> Iterator[Problem]:
+    """Yield the conflicts that a merge has left in a ``SKILL.md``, except in examples."""
     for conflict in _CONFLICT.finditer(skill.text, skill.body_at):
-        if skill.text.count("\n```", 0, conflict.start()) % 2 == 0:  # else it is an example
+        if skill.text.count("\n```", 0, conflict.start()) % 2 == 0:
             what = "a merge conflict: keep one of the two versions"
             yield Problem.in_text(skill.text, conflict.start(), what)
 

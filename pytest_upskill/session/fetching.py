@@ -56,12 +56,13 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
         return {(host.url, name): text for host, of in served for name, text in of.items()}
 
 
-def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
+def _recording_command(args: Sequence[str | os.PathLike[str]], ref: str | None) -> str:
     """Return the command line of this session, changed so that it records, without reports."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
     # CI replays what a merge would give, where other skills may have other descriptions.
-    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in merge_targets()]
+    targets = merge_targets() or filter(None, [ref])
+    merges = [f"git fetch && git merge {shlex.quote(each)}" for each in targets]
     return " && ".join([*merges, command if replaced else f"{command} --upskill-cache auto"])
 
 
@@ -126,7 +127,7 @@ class Fetching:
             cache.installed_agents.update(installed_versions(self._hosts))
         stops_at_failure = config.getoption("maxfail") or config.getoption("stepwise", False)
         may_waste_answers = stops_at_failure and not settings.early_stop
-        command = _recording_command(config.invocation_params.args)
+        command = _recording_command(config.invocation_params.args, settings.ref)
         self._service = Service(
             self._trials,
             self._hosts,

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import HiddenFiles
-from pytest_upskill.cases.skill_files import Bundle, read_bundle
+from pytest_upskill.cases.skill_files import Bundle, conflicts_in, read_bundle
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.files import MAX_FILE_BYTES
 
@@ -166,10 +166,8 @@ CONFLICT = "\n<<<<<<< HEAD\n# CSV\n=======\n# Tables\n>>>>>>> tables\n"
 @pytest.mark.parametrize(
     ("body", "lines"), [(f"Intro.\n{CONFLICT}", [7]), (f"Resolve it:\n\n```{CONFLICT}```\n", [])]
 )
-def test_a_conflict_that_a_merge_has_left_is_named(
-    folder: Path, body: str, lines: list[int]
-) -> None:
-    found = bundled(folder, body).warnings
+def test_a_conflict_that_a_merge_has_left_is_named(body: str, lines: list[int]) -> None:
+    found = [*conflicts_in(read_skill_text(FRONT + body, folder="csv"))]
 
     assert [each.line for each in found] == lines
     assert all(each.what.startswith("a merge conflict: ") for each in found)

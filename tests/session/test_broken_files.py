@@ -13,10 +13,12 @@ from tests.conftest import QUESTION, Run, WriteSkill
 
 CASE = {"id": "budget", "input": QUESTION, "expected": {"contains": "37"}}
 META = "skills/billing/skill_meta.json"
+MERGED = "---\nname: merged\ndescription: What a merge has left.\n---\n"
 BROKEN = {
     "no-json": {"skill_meta.json": '{"cases": ['},
     "too-large": {"SKILL.md": f"---\nname: too-large\ndescription: Large.\n---\n{'x' * (1 << 20)}"},
     "no-description": {"SKILL.md": "---\nname: no-description\n---\n"},
+    "merged": {"SKILL.md": f"{MERGED}<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> main\n"},
     "twin": {"SKILL.md": "---\nname: billing\ndescription: The same name.\n---\n"},
 }
 
