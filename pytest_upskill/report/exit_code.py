@@ -95,8 +95,8 @@ def _needs_no_trial(report: Report) -> bool:
 def without_cases(report: Report) -> str:
     """Return how many changed skills have no cases, or some that did not run; empty for none."""
     skills = sum(session.without_cases for session in report.sessions)
-    has = f"{counted(skills, 'changed skill')} {agreeing('has', skills)}"
-    return f"{has} unmeasured cases, or none" if skills else ""
+    subject = f"{counted(skills, 'changed skill')} {agreeing('is', skills)}"
+    return f"{subject} not fully measured" if skills else ""
 
 
 def _others_failed(session: Session) -> bool:

@@ -126,7 +126,7 @@ def test_a_changed_skill_is_kept_from_pytest(
     change(branch)
     file, text = WAYS[way]
     Path(file).write_text(text, "utf-8")
-    none = "1 changed skill has unmeasured cases, or none"
+    none = "1 changed skill is not fully measured"
 
     result = run_once(*ARGS, others)
     strict = run_once(*ARGS, others, "--upskill-fail-on=hurts,regression,cases")
@@ -140,7 +140,7 @@ def test_a_skill_is_moved_to_where_pytest_does_not_look(branch: Path, run_once: 
     shutil.move(branch, branch.parent / "build" / "billing")
     moved = "skills/billing was deleted or moved away since main: *"
 
-    said(run_once(*ARGS), moved, "1 changed skill has unmeasured cases, or none")
+    said(run_once(*ARGS), moved, "1 changed skill is not fully measured")
 
 
 def test_a_skill_is_moved_out_of_the_folders_that_pytest_is_given(
@@ -152,7 +152,7 @@ def test_a_skill_is_moved_out_of_the_folders_that_pytest_is_given(
     result = run_once(*ARGS)
     strict = run_once(*ARGS, "--upskill-fail-on=cases")
 
-    said(result, moved, "1 changed skill has unmeasured cases, or none")
+    said(result, moved, "1 changed skill is not fully measured")
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -227,7 +227,7 @@ def test_a_branch_takes_a_case_of_a_changed_skill_away(
     strict = run(*ARGS, *since, "--upskill-fail-on=cases")
 
     line = "billing::b was skipped or deselected, and so not measured"
-    said(result, line, "1 changed skill has unmeasured cases, or none")
+    said(result, line, "1 changed skill is not fully measured")
     assert result.ret == pytest.ExitCode.OK
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
@@ -247,7 +247,7 @@ def test_cases_of_a_changed_skill_outside_the_arguments_are_not_measured(
     assert unchanged.ret == pytest.ExitCode.OK
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     line = f"{file} was not named as an argument, so not all cases of billing run"
-    said(result, line, "1 changed skill has unmeasured cases, or none")
+    said(result, line, "1 changed skill is not fully measured")
 
 
 @pytest.mark.usefixtures("branch")
