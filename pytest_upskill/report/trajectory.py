@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import cut
@@ -14,18 +13,8 @@ _LINE_CHARS = 160
 _FIRST_LINES, _LAST_LINES = 4, 10
 """Lines of a result on a page."""
 _SHOWN_FILES = 20
-_FILE_NAME = re.compile(r"[\w*?()\[\]@+~-]*[./][^\s:,'\"]*\w")
 _BY_PROGRAMS = re.compile(r"(?:^|/)(\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)")
 """Folders whose files no model writes itself."""
-
-
-def turn_of(check: CheckResult, run: AgentRun) -> int:
-    """Return the number of the last turn that names the file of a check; else the last turn."""
-    found = _FILE_NAME.search(check.message)
-    name = found[0].rpartition("/")[2] if found else ""
-    inputs = enumerate(("\n".join(call.input for call in turn.calls) for turn in run.turns), 1)
-    naming = [number for number, text in inputs if name and name in text]
-    return naming[-1] if naming else len(run.turns)
 
 
 def arguments_of(call: ToolUse) -> str:

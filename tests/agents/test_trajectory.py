@@ -46,7 +46,7 @@ def test_the_page_shows_what_failed_and_each_turn_with_its_results() -> None:
     assert "turn 3" in turn
     assert "$ python3 ~/.agents/skills/sums/scripts/total.py 100 25 | tee total.txt" in turn
     assert '<pre class="result">TOTAL 125' in turn
-    assert re.search(r"file_contains total.txt.*\(turn 3\)", page)
+    assert re.search(r"missed:</span> <bdi>file_contains total.txt", page)
     assert "TOTAL 350" in page
     assert "git: branch new, 0 commits, the last &#39;&#39;, 4 uncommitted" in page
     assert "not looked at: link (a link or no regular file)" in page
