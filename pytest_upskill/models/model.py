@@ -142,14 +142,6 @@ def varies(address: str) -> bool:
     return is_language_model(address) and address.split(" ")[1:2] != ["temperature=0"]
 
 
-def may_take(key: str, address: str) -> bool:
-    """Return whether the host of a model is not known to refuse a parameter, by its address."""
-    name, at, netloc = address.partition(" ")[0].partition("@")
-    prefixes = (part for part in name.split(":") if part in BY_PREFIX)  # not that of an agent
-    host = BY_NETLOC.get(netloc) if at else BY_PREFIX.get(next(prefixes, ""))
-    return host is None or key not in host.refuses
-
-
 def server(url: str) -> str:
     """Check the URL of a server, and return it without trailing slashes.
 

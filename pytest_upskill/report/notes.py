@@ -11,7 +11,6 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS, DESCRIBE, lost_queries
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
-from pytest_upskill.models.model import may_take
 from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
@@ -241,10 +240,9 @@ def _at_k(lift: Lift, k: int) -> str:
 
 def _about_runs(lift: Lift) -> Iterator[str]:
     if lift.cell.copied:
-        vary = ", or let its server vary the answers (--upskill-param temperature=1)"
         yield (
-            "the model gave one answer in all runs of every trial, so one run counts: add cases"
-            f"{vary if may_take('temperature', lift.cell.resolved) else ''}"
+            "the model gave one answer in all runs of every trial, so one run counts: add cases, "
+            "or let its server vary the answers, if it can (--upskill-param temperature=1)"
         )
     if lift.skipped_runs:
         done, planned = lift.rounds
