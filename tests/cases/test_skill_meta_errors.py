@@ -200,7 +200,9 @@ def test_an_id_that_cannot_be_a_name_in_pytest_is_refused(name: Any, what: str) 
         ("json_schema", {"allOf": [True], "$ref": "#/allOf/a"},
          ": $ref '#/allOf/a' points outside the schema"),
         ("compile", "cud", ": unknown language 'cud' (did you mean 'cuda'?)"),
-        ("compile", 1, ": must be a language or an object, got 1"),
+        ("compile", 1,
+         (": must be an object, got 1 (known: arch, file, files, flags, host, language, "
+          "max_registers, max_shared_bytes, max_spill_bytes, ptx_contains, requires)")),
         ("run", None, ": must be an object, got null (known: code, file, language)"),
         ("compile", {}, ".language: missing"),
         ("compile", {"language": "c", "flag": []}, ".flag: unknown key (did you mean 'flags'?)"),

@@ -120,12 +120,9 @@ class TextChecks(Entry):
     """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
 
 
-def _as_compile_entry(value: object) -> object:
-    if isinstance(value, str):
-        return {"language": value}
-    if isinstance(value, dict):
-        return value
-    raise values.wrong_value(value, "a language or an object")
+def _text_as(key: str) -> Callable[[object], object]:
+    """Return a validator that reads a text as an object with that text under a key."""
+    return lambda value: {key: value} if isinstance(value, str) else value
 
 
 _PROCESS = ("triggered", "read_file", "ran_script")
@@ -276,14 +273,6 @@ def _as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-def _as_command(value: object) -> object:
-    return {"run": value} if isinstance(value, str) else value
-
-
-def _as_name(value: object) -> object:
-    return {"name": value} if isinstance(value, str) else value
-
-
 def _contained(files: Mapping[str, Iterable[str]]) -> list[InFile]:
     return [
         InFile(name="file_contains", file=file, check=Contains(text=text))
@@ -323,7 +312,7 @@ class Expected(TextChecks):
 
     compile: Annotated[
         CompileEntry,
-        BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
+        BeforeValidator(_text_as("language"), json_schema_input_type=str | CompileEntry),
         Makes(Compile, lambda entry: [entry.check()]),
         Field(default=None),
     ]
@@ -345,7 +334,7 @@ class Expected(TextChecks):
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
     command: Annotated[
-        list[Annotated[CommandEntry, BeforeValidator(_as_command)]],
+        list[Annotated[CommandEntry, BeforeValidator(_text_as("run"))]],
         Field(min_length=1),
         BeforeValidator(
             _as_list,
@@ -357,7 +346,7 @@ class Expected(TextChecks):
     git: Annotated[GitEntry, BeforeValidator(check_expected), Makes(Git, _git), Field(default=None)]
     """The state of the git repository in an agent's workspace."""
     tool_called: Annotated[
-        list[Annotated[CallCountEntry, BeforeValidator(_as_name)]],
+        list[Annotated[CallCountEntry, BeforeValidator(_text_as("name"))]],
         BeforeValidator(
             _as_list,
             json_schema_input_type=values.Text
@@ -370,7 +359,8 @@ class Expected(TextChecks):
     tool_order: Annotated[
         list[
             Annotated[
-                CallEntry, BeforeValidator(_as_name, json_schema_input_type=values.Text | CallEntry)
+                CallEntry,
+                BeforeValidator(_text_as("name"), json_schema_input_type=values.Text | CallEntry),
             ]
         ],
         Field(min_length=2),
