@@ -74,10 +74,6 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=engine.drafts.comments(skill.name))
-    if settings.description and not any(case.trigger for case in skill.cases):
-        place, folder = display_path(skill.case_file), display_path(skill.folder)
-        cure = f"'pytest-upskill cases {folder}' proposes some"
-        raise WorkError(f"{place}: no case with 'should_trigger' or 'expected_skill': {cure}")
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
     task = _start(replace(skill, text=text, cases=tuple(cases)), settings)
     work.note_cases(cases, left_out)
