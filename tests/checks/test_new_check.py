@@ -63,7 +63,7 @@ def test_a_new_check_is_a_class_and_a_field(tmp_path: Path) -> None:
     )
     (package / "checks" / "min_words.py").write_text(CLASS, "utf-8")
     fields = package / "cases" / "skill_meta" / "expected.py"
-    below = "\n\ndef _as_compile_entry"
+    below = "\n\ndef _text_as"
     text = fields.read_text("utf-8").replace(below, f"{FIELD}{below}")
     imported = "\nfrom pytest_upskill.checks.min_words import MinWords"
     fields.write_text(text.replace("\nfrom pydantic", f"{imported}\nfrom pydantic", 1), "utf-8")
