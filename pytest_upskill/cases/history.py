@@ -182,7 +182,12 @@ def _with_case_changes(
     then = {case.id: _content(case) for case in before.cases if not case.skip}
     now = {case.id: _content(case) for case in skill.cases}
     tasks_then = [_task(case) for case in then.values()]
-    removed = [name for name in then if name not in now]
+    new = [replace(case, id="") for name, case in now.items() if name not in then]
+    removed = [
+        name
+        for name, case in then.items()
+        if name not in now and replace(case, id="") not in new  # else it has a new name
+    ]
     changed = [name for name, case in now.items() if name in then and then[name] != case]
     if before.gate != skill.gate:
         changed.append("the gate")

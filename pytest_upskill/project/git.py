@@ -153,6 +153,17 @@ def _gone_names(commit: str, folder: Path) -> dict[str, str]:
     return gone
 
 
+def changed_skills(commit: str, folder: Path) -> list[Path]:
+    """Return the folders of a repository whose ``SKILL.md`` is new or changed since a commit.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    args = ("diff", "--diff-filter=d", "--name-only", "-z", commit, "--", ":(top,glob)**/SKILL.md")
+    files = filter(None, _text(folder, *args).split("\0"))
+    return [top_of(folder) / Path(file).parent for file in files]
+
+
 def gone_skills(gone: Mapping[Path, Path | None]) -> dict[Path, Path | None]:
     """Return the old and new folders of the skills among files of ``gone_files``."""
     files = ((old, new) for old, new in gone.items() if old.name == "SKILL.md")

@@ -89,6 +89,13 @@ class Branch:
         return skills_with_other_recordings(recorded.folder, self.ref, self._project)
 
     @cached_property
+    def changed_skills(self) -> list[Path]:
+        """The folders of the repository whose ``SKILL.md`` is new or changed."""
+        with suppress(git.GitError):
+            return git.changed_skills(git.merge_base(self._project, self.ref), self._project)
+        return []
+
+    @cached_property
     def _gone(self) -> Mapping[Path, Path | None]:
         """Where the files are that were deleted or moved, by their old places."""
         with suppress(git.GitError):

@@ -239,7 +239,7 @@ class Selection:
         yield from (*_lines(self._misspelled()), *self._hints, *_lines(not_named))
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.branch is not None:
-            yield from self.without_trials()
+            yield from (*self.without_trials(), *self.elsewhere())
         given, told = set(arguments_of(self._config)), self._changed_and_unvisited
         missed = [each for each in self._unvisited if each not in told]
         unvisited = {each if each.parent in given else each.parent for each in missed}
@@ -293,6 +293,15 @@ class Selection:
             if loss.folder:
                 found[os.path.relpath(loss.folder, self._config.rootpath)].append(loss)
         return {folder: "; ".join(_lines(losses)) for folder, losses in found.items()}
+
+    def elsewhere(self) -> Iterator[str]:
+        """Yield which changed skills of a pull request other runs of pytest are to measure."""
+        known = [path.resolve() for path in arguments_of(self._config)]
+        known += (new for _, new in self._departed if new)
+        changed = self.branch.changed_skills if self.branch else ()
+        others = (each for each in changed if not any(map(each.is_relative_to, known)))
+        why = "is outside the arguments, and changed: see that another run measures it"
+        return _lines(_Loss("", shown(each, self._config), why) for each in others)
 
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""

@@ -255,7 +255,7 @@ class Reporting:
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_missed),
-            warnings=tuple(lines),
+            warnings=(*lines, *selection.elsewhere()),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

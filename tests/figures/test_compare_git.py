@@ -142,6 +142,16 @@ def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
     )
 
 
+def test_a_case_without_answers_of_the_old_skill_alone_is_measured(
+    branch: Branch, run_once: Run
+) -> None:
+    args = branch(one="+++++ ----- !!!!!")
+
+    run_once(*args, COMPARE, "--upskill-md=r.md")
+
+    assert "\nMeasured on 1 case, 5 runs of each in each arm: " in Path("r.md").read_text("utf-8")
+
+
 @pytest.mark.usefixtures("repository")
 def test_an_unchanged_skill_is_not_run_twice(run_once: Run) -> None:
     result = run_once(*OFFLINE, COMPARE)
@@ -406,6 +416,18 @@ def test_cases_outside_the_folder_of_their_skill_are_compared_too(
     result.stdout.fnmatch_lines(
         ["billing on offline: cases since main (???????): removed: a: a worse *"]
     )
+
+
+def test_a_case_by_another_name_is_the_same_case(repository: Path, run_once: Run) -> None:
+    file = repository / "skills" / "billing" / "skill_meta.json"
+    file.write_text(file.read_text("utf-8").replace('"id": "', '"id": "new-'), "utf-8")
+    with (repository / "skills" / "billing" / "SKILL.md").open("a") as text:
+        text.write("More.\n")
+
+    result = run_once(*OFFLINE, COMPARE, "--upskill-fail-on=cases")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*points against main: 0 of 1 case better, 1 unchanged; *"])
 
 
 def test_a_case_about_another_skill_is_not_changed(

@@ -93,7 +93,9 @@ def test_a_selection_that_leaves_nothing_is_not_green(repository: Path, run_once
     result = run_once(*ARGS, "-k", "nothing")
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["exit code 75: nothing was measured: 1 changed skill is not fully measured"])
+    result.stdout.fnmatch_lines(
+        ["exit code 75: nothing was measured: 1 changed skill is not fully measured"]
+    )
 
 
 @pytest.mark.usefixtures("repository")

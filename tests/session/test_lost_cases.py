@@ -250,6 +250,24 @@ def test_cases_of_a_changed_skill_outside_the_arguments_are_not_measured(
     said(result, line, "1 changed skill is not fully measured")
 
 
+def test_a_changed_skill_that_no_argument_contains_is_named_and_keeps_the_tick(
+    branch: Path, run: Run
+) -> None:
+    for name in ("one", "two"):
+        text = f"---\nname: {name}\ndescription: A new skill.\n---\nText.\n"
+        Path("tools", name).mkdir(parents=True)
+        Path("tools", name, "SKILL.md").write_text(text, "utf-8")
+    git(branch, "add", "--all", ".", ":(top)tools")
+
+    result = run(*ARGS)
+
+    line = "tools/one, tools/two are outside the arguments, and changed: *"
+    result.stdout.fnmatch_lines([f"upskill: {line}"])
+    page = Path("r.md").read_text("utf-8")
+    assert line[:-1] in page
+    assert "\u2705" in page.splitlines()[1]
+
+
 @pytest.mark.usefixtures("branch")
 def test_a_case_of_an_unchanged_skill_is_not_lost(run_once: Run) -> None:
     result = run_once(*ARGS, "-k", "not b[", "--upskill-fail-on=cases")
