@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,8 @@ def read(
     *,
     suffix: str = ".json",
     owner: SkillFolder | None = CSV,
-    names: Collection[str] = ("csv", "tsv"),
 ) -> FileCases:
-    """Read a document of the skill ``csv``; ``tsv`` is beside it, and skills of these names."""
+    """Read a document of the skill ``csv``; ``tsv`` is beside it."""
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     near = {"csv": CSV, "tsv": skill("tsv")}
     path = Path(f"evals/evals{suffix}")
@@ -70,7 +69,6 @@ def read(
         reading=reading,
         owner=owner,
         find=lambda name: near.get(plain_name(name)),
-        names=lambda: names,
     ).file()
 
 

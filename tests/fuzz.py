@@ -85,7 +85,7 @@ def evals_file(suffix: str) -> Callable[[str], None]:
             if reading is None:
                 return
             owner = skill("csv", lambda name: [WorkspaceFile(name=name, text="")])
-            evals = CaseMaker(reading=reading, owner=owner, find=skill, names=tuple).file()
+            evals = CaseMaker(reading=reading, owner=owner, find=skill).file()
             names = [case.id for case in evals.cases]
             assert len(set(names)) == len(names)
             assert not any(re.search(r"::|\[|\]", name) for name in names)

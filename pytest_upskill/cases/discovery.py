@@ -216,13 +216,6 @@ class CaseDiscovery:
                 return _closest(matches, {*near.parts, *name.split("/")})
         return None
 
-    def names(self, near: Path) -> set[str]:
-        """Return the names of the skills near a file."""
-        found = (
-            skill for top in self.search_roots(near) for skill in self.skills_below(top).items()
-        )
-        return {name for folder, title in found for name in (folder.name, title)}
-
     def search_roots(self, path: Path) -> Sequence[Path]:
         """Return the folders to search: those above a path, up to its repository or project."""
         above = path.parents[:_MOST_ABOVE]

@@ -173,7 +173,6 @@ class _Loader:
             reading=reading,
             owner=None if self._own is None else self._skill_in(self._own),
             find=self._find,
-            names=lambda: self._discovery.names(self._path),
         ).file()
         if not file.owners and self._own is None:
             reason = file.cases[0].skip if file.cases else "it contains no cases"

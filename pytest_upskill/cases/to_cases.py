@@ -15,7 +15,7 @@ from pytest_upskill.cases.adapters.choice import (
     choice_in,
     trigger_of,
 )
-from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight
 from pytest_upskill.cases.adapters.keys import WORKSPACE
 from pytest_upskill.cases.adapters.registry import Reading, compared_files, is_answer
 from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, Trigger, plain_name, with_marks
@@ -31,9 +31,6 @@ from pytest_upskill.checks.text import TextCheck
 from pytest_upskill.project.messages import counted
 
 _NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
-
-_LONG_NAME = 5
-"""Fewest characters of a name that another one may be a misspelling of."""
 
 _CASE_INPUT = re.compile(r"(?<![\w.-])(?:evals|files|fixtures)/[\w./-]*\w")
 """Files for cases in a question, of which some have an absolute path that other machines lack."""
@@ -65,8 +62,6 @@ class CaseMaker:
     """The skill that the file belongs to; None if its cases name their skills."""
     find: Callable[[str], SkillFolder | None]
     """Returns the skill that a case names, None if there is none."""
-    names: Callable[[], Iterable[str]]
-    """Returns the names of all skills that it could find."""
 
     def file(self) -> FileCases:
         """Make the cases; an entry that cannot be read becomes a skipped case and a warning.
@@ -122,18 +117,12 @@ class CaseMaker:
             return self.owner, ""
         if draft.skills:
             owner = self.find(draft.skills[0])
-            return owner or self.owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
+            return owner or self.owner, "" if owner else f"skill: {_unknown(draft.skills[0])}"
         expected = [says.skill for says in draft.choice if says.skill and says.is_right]
         found = next(filter(None, map(self.find, expected)), None)
         unknown = next(iter(expected), self.reading.skill)
-        reason = self._unknown(unknown) if unknown else _NO_SKILL
+        reason = _unknown(unknown) if unknown else _NO_SKILL
         return found, "" if found else reason
-
-    def _unknown(self, name: str) -> str:
-        """Return that there is no skill of a name, with the one that may be meant."""
-        plain = plain_name(name)
-        hint = misspelled(plain, self.names()) if len(plain) >= _LONG_NAME else ""
-        return f"no skill near this file is called {name!r}{hint}"
 
     def _measured(
         self, case: Case, each: Entry, owner: SkillFolder | None, why_no_owner: str
@@ -208,7 +197,7 @@ class CaseMaker:
         try:
             trigger = trigger_of(choice, owner.names if owner else (), self._exists)
         except UnknownSkill as error:
-            return None, self._unknown(str(error))
+            return None, _unknown(str(error))
         if owner is None and trigger == Trigger(should=False):
             # It names no skill because none should be chosen: it tests any of the file.
             trigger = Trigger(should=False, nothing=True)
@@ -259,6 +248,11 @@ def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
         which = f", {skipped} skipped" if skipped else ""
         what = f"{reason} (left out of {counted(len(of_it), 'case')}{which})"
         yield reading.document.problem(of_it[0][0].path, what, is_hint=True)
+
+
+def _unknown(name: str) -> str:
+    """Return that there is no skill of a name."""
+    return f"no skill near this file is called {name!r}"
 
 
 def _is_met(prompt: str, check: AnyCheck) -> bool:

@@ -137,9 +137,8 @@ def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: 
 def test_an_absolute_path_is_not_read_and_skips_the_case(folder: Path, name: str) -> None:
     case = read(folder, "evals/files/a.csv", name)
 
-    assert (
-        case.skip == f"files: {name!r} is an absolute path: write it relative to the skill's folder"
-    )
+    why = "leads outside the skill's folder: copy it into that"
+    assert case.skip == f"files: {name!r} {why}"
     assert given(case) == {"evals/files/a.csv": "1,2\n"}
 
 

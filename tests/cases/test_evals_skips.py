@@ -77,20 +77,3 @@ def test_a_suite_of_nothing_but_conversations_is_shown_with_the_reason() -> None
     (case,) = read({"stimuli": [talk]}, suffix=".yaml").cases
 
     assert (case.id, case.skip) == ("talk", "turns: a single answer has no further turns")
-
-
-def test_a_skill_of_nearly_the_name_of_an_unknown_one_is_named() -> None:
-    def skip(near: set[str], **entry: Any) -> str | None:
-        (case,) = read([{"prompt": "Say hi", "assertions": ["a"], **entry}], names=near).cases
-        return case.skip
-
-    hint = "(did you mean 'csv-tables'?)"
-    assert skip({"csv-tables"}, expected_skill="csv_table") == (
-        f"no skill near this file is called 'csv_table' {hint}"
-    )
-    assert skip({"csv-tables"}, skill="csv-tabels") == (
-        f"skill: no skill near this file is called 'csv-tabels' {hint}"
-    )
-    for near, name in (({"xls"}, "xml"), ({"csv-tables"}, "charts"), ({"csv-tables"}, "csv")):
-        (case,) = read([{"prompt": "a", "expected_skill": name}], owner=None, names=near).cases
-        assert "did you mean" not in str(case.skip)

@@ -159,7 +159,7 @@ def test_a_schema_is_read_from_the_skills_folder(folder: Path) -> None:
         ),
         ("../out.json", "'../out.json' leads outside the skill's folder: copy it into that"),
         ("link.json", "'link.json' leads outside the skill's folder: copy it into that"),
-        ("/etc/hosts", "'/etc/hosts' is an absolute path: write it relative to the skill's folder"),
+        ("/etc/hosts", "'/etc/hosts' leads outside the skill's folder: copy it into that"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_refused(folder: Path, name: str, problem: str) -> None:

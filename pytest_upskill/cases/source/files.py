@@ -98,10 +98,7 @@ def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
 def stay_inside(path: Path, root: Path, *, shown: str) -> None:
     """Raise Unreadable if a path, named ``shown``, leads out of a folder."""
     if not is_inside(path, root):
-        what = "leads outside the skill's folder: copy it into that"
-        if shown.startswith("/"):
-            what = "is an absolute path: write it relative to the skill's folder"
-        raise Unreadable(f"{shown!r} {what}")
+        raise Unreadable(f"{shown!r} leads outside the skill's folder: copy it into that")
 
 
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it") -> str:

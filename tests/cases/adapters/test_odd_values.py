@@ -47,4 +47,4 @@ def test_no_value_breaks_an_adapter(adapter: Adapter) -> None:
         assert isinstance(reading.fits, bool)
         assert isinstance(reading.skill, str)
         with suppress(BadFile):
-            CaseMaker(reading=reading, owner=OWNER, find=lambda _: None, names=tuple).file()
+            CaseMaker(reading=reading, owner=OWNER, find=lambda _: None).file()
