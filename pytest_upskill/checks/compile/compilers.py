@@ -228,9 +228,7 @@ def _finding(built: Built, built_from: Sources) -> str:
     """Return in one line what came out of a build or a test run of code blocks."""
     units = built_from.units
     where = listed([unit.name or f"block at answer line {unit.line}" for unit in units], MAX_NAMES)
-    cut = not all(unit.closed for unit in units)
-    hint = "; its fence is never closed: the answer seems to be cut off" * cut
-    return f"{built.message} ({where}; {built.compiler}){hint}"
+    return f"{built.message} ({where}; {built.compiler})"
 
 
 def _cut(lines: Sequence[str]) -> str:
