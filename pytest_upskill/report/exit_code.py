@@ -4,7 +4,7 @@ A session and the command that merges reports both decide here, so the report of
 the exit code of the session.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -62,16 +62,18 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     # A replay fails without its recordings; otherwise missing runs could make a trial pass or fail.
     trials = [] if report.is_replay else report.trials
     errors = [trial.errors[0] for trial in trials if trial.errors and not trial.settled]
-    examples = {without_numbers(error): error for error in reversed(errors)}
-    causes = Counter(map(without_numbers, errors))
-    if causes:
-        frequent = causes.most_common(3)
-        for cause, count in frequent:
-            yield f"{counted(count, 'trial')} not measured: {examples[cause]}"
-        if others := causes.total() - sum(count for _, count in frequent):
-            yield f"{counted(others, 'trial')} not measured for other reasons"
-    elif not unrecorded_trials(report) and (
-        gates := [gate for gate in report.gates if gate.misses_data]
+    by_cause = defaultdict[str, list[str]](list)
+    for error in errors:
+        by_cause[without_numbers(error)].append(error)
+    frequent = sorted(by_cause.values(), key=len, reverse=True)
+    for alike in frequent[:3]:
+        yield f"{counted(len(alike), 'trial')} not measured: {alike[0]}"
+    if others := sum(map(len, frequent[3:])):
+        yield f"{counted(others, 'trial')} not measured for other reasons"
+    if (
+        not errors
+        and not unrecorded_trials(report)
+        and (gates := [gate for gate in report.gates if gate.misses_data])
     ):
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):

@@ -35,10 +35,6 @@ def shown_files(run: AgentRun) -> list[WorkspaceFile]:
 def folded_files(run: AgentRun) -> list[str]:
     """Return what else a run changed, deleted and left, in one line for each."""
     lines = [f"not looked at: {what}" for what in run.left_out]
-    if git := run.git:
-        commits, last = counted(git.commits, "commit"), git.message.partition("\n")[0]
-        dirty = f"{len(git.status)} uncommitted" if git.status else "nothing uncommitted"
-        lines.append(f"git: branch {git.branch or 'none'}, {commits}, the last {last!r}, {dirty}")
     lines += [f"deleted: {name}" for name in run.deleted if not _BY_PROGRAMS.search(name)]
     if more := len(run.changed) - len(shown_files(run)):
         why = f"of the setup, of programs, or after the first {_SHOWN_FILES}"

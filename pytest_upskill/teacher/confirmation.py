@@ -14,6 +14,7 @@ from pytest_upskill.cases.catalogue import as_listed
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.lift import observed_lift
 from pytest_upskill.figures.wording import bounds, p_text, percent, points
 from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import RUNS as HISTORY
@@ -22,7 +23,7 @@ from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
-from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
+from pytest_upskill.stats import CaseCounts, Interval, lift, runs_needed, verdict
 from pytest_upskill.teacher import acceptance
 from pytest_upskill.teacher.acceptance import KeptLook, Ledger, LookDecision, VersionComparison
 from pytest_upskill.teacher.engine import Engine
@@ -100,14 +101,13 @@ def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
 
 def _figures(cases: Sequence[CaseCounts]) -> dict[str, float]:
     """Return mean pass rates before and after, the lift and its interval, as JSON."""
-    estimate, interval = lift(cases), lift_interval(cases)
+    observed = observed_lift(cases)
     # There are cases, and a missing run would have stopped the command.
-    assert estimate is not None
-    assert interval is not None
+    assert observed is not None
     before = fmean(case.passes_without / case.runs_without for case in cases)
     after = fmean(case.passes_with / case.runs_with for case in cases)
-    shown = {"before": before, "after": after, "lift": estimate}
-    return {**shown, "low": interval.low, "high": interval.high}
+    shown = {"before": before, "after": after, "lift": observed.estimate}
+    return {**shown, "low": observed.low, "high": observed.high}
 
 
 def _comparison_lines(

@@ -273,8 +273,6 @@ def check_models(engine: Engine) -> None:
         is_free = model.is_on_own_network or prices.has_price(model)
         if engine.max_answers is None and not is_free:
             raise WorkError(f"--max-cost: {prices.problem(model)}, or add --max-answers N")
-    if teacher in students:
-        engine.say(f"{teacher.label} is teacher and student: skills rarely help their author")
 
 
 class Refused(Exception):  # noqa: N818  a decision, not an error of this program

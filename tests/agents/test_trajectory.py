@@ -48,7 +48,6 @@ def test_the_page_shows_what_failed_and_each_turn_with_its_results() -> None:
     assert '<pre class="result">TOTAL 125' in turn
     assert re.search(r"missed:</span> <bdi>file_contains total.txt", page)
     assert "TOTAL 350" in page
-    assert "git: branch new, 0 commits, the last &#39;&#39;, 4 uncommitted" in page
     assert "not looked at: link (a link or no regular file)" in page
     assert "1 more file, of the setup, of programs, or after the first 20" in page
     assert ".git/HEAD" not in page

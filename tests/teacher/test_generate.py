@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from pytest_upskill.commands.main import main
 from pytest_upskill.report.history.runs import read_history
 from pytest_upskill.teacher.engine import Refused
 from pytest_upskill.teacher.versions import read_draft
@@ -201,15 +200,3 @@ def test_without_eval_the_draft_is_saved_and_nothing_else_asked(
     assert listed in capsys.readouterr().err
     assert len(depot.loopback.requests) == 1
     assert depot.decision()["reason"] == "--no-eval: nothing was measured"
-
-
-def test_a_student_that_is_the_teacher_is_warned_about(
-    depot: Depot, capsys: pytest.CaptureFixture[str]
-) -> None:
-    teach(depot, draft(BAYS))
-    url = depot.loopback.openai_url
-    models = [f"--model=t=openai:teacher@{url}", f"--eval-model=t=openai:teacher@{url}"]
-    assert main(["generate", TASK, *models, "--max-answers=9", "--dry-run"]) == 0
-
-    assert "t is teacher and student" in capsys.readouterr().err
-    assert depot.loopback.requests == []

@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, entries_at
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
@@ -143,10 +142,6 @@ def _answer(value: object) -> Draft:
     return Draft(reference=tuple(stated(value, FITS)))
 
 
-def _min_pass_rate(_value: object) -> Draft:
-    raise Flaw(IS_OURS)
-
-
 _OF_SKILL_META = frozenset(
     {"compile", "json", "json_schema", "run", "toml", "tool_called", "tool_order", "yaml"}
 )
@@ -246,7 +241,7 @@ EVALS_JSON = Adapter(
         "workspace|fixture|fixtures": keys.WORKSPACE,
         "setup": keys.SETUP,
         "max_turns": keys.MAX_TURNS,
-        "min_pass_rate": Reader(f"a mistake: only {CASE_FILE} has it", _min_pass_rate),
+        "min_pass_rate": keys.unmeasured(IS_OURS, Weight.MISTAKE),
         "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
         "expected_script": keys.RAN_SCRIPT,
         "expected_references": keys.OPENED_FILES,
