@@ -19,6 +19,7 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import json_by_line, leads_out, read_state, write_file
+from pytest_upskill.project.messages import did_you_mean
 
 _LEAD = (
     "The following skills provide specialized instructions for specific tasks. When a task matches "
@@ -78,8 +79,10 @@ class Catalogue:
         if any(map(self.named, trigger.others)):
             return None
         names = " or ".join(map(repr, trigger.others))
+        meant = did_you_mean(trigger.others[0], sorted(self.names))
         return (
-            f"expects {names}, which is not in the catalogue: the skills beside this one, or below"
+            f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, "
+            "or below"
         )
 
     @cached_property

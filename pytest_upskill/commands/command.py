@@ -143,11 +143,15 @@ def check_exists(path: Path) -> None:
     """Check that a path exists.
 
     Raises:
-        CommandError: It does not; the message has the skill of that name, if there is one.
+        CommandError: It does not; the message has the name beside it that was probably meant.
     """
     if not path.exists():
+        wrong = path
+        while not wrong.parent.exists():
+            wrong = wrong.parent
         named = (skill for skill in skill_folders(Path()) if skill.name == str(path))
         meant = f" (did you mean {found}?)" if (found := next(named, None)) else ""
+        meant = meant or did_you_mean(wrong.name, [each.name for each in wrong.parent.iterdir()])
         raise CommandError(f"{path}: no such file or folder{meant}: name a skill")
 
 

@@ -56,3 +56,21 @@ def test_the_default_model_is_named_with_the_one_that_costs_nothing(
 
     said = capsys.readouterr().out
     assert "no model is named, so haiku runs: -m offline costs nothing" in said
+
+
+@pytest.mark.parametrize("command", ["eval", "refine", "init"])
+@pytest.mark.parametrize(("wrong", "meant"), [("skills/csw", "csv"), ("skils/csv", "skills")])
+def test_a_misspelled_folder_is_answered_by_the_one_that_was_meant(
+    command: str,
+    wrong: str,
+    meant: str,
+    write_skill: WriteSkill,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_skill(name="csv")
+
+    assert main([command, wrong]) == 4
+
+    assert capsys.readouterr().err == (
+        f"ERROR: {wrong}: no such file or folder (did you mean {meant!r}?): name a skill\n"
+    )

@@ -195,7 +195,9 @@ def test_a_query_for_a_skill_that_is_not_listed_is_skipped(
     result = run_once("--upskill-models", "offline", "-rs", "skills/billing")
 
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines(["*expects 'parcel', which is not in the catalogue*"])
+    result.stdout.fnmatch_lines(
+        ["*expects 'parcel' (did you mean 'parcels'[?]), which is not in the catalogue*"]
+    )
 
 
 def test_skills_inside_a_skill_are_in_its_catalogue(run_once: Run, write_skill: WriteSkill) -> None:
