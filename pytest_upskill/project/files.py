@@ -165,9 +165,11 @@ def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None 
                 os.chown(temporary, status.st_uid, status.st_gid)
             temporary.chmod(stat.S_IMODE(status.st_mode))
         temporary.replace(file)
-    except BaseException:  # also Ctrl-C
+    except BaseException as error:  # also Ctrl-C
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):  # of the temporary file, which nobody knows
+            raise OSError(error.errno, error.strerror, os.fspath(file)) from None
         raise
 
 

@@ -133,6 +133,13 @@ def test_a_linked_upskill_folder_is_not_written_to(tmp_path: Path) -> None:
         write_file(tmp_path / "project/.upskill/cache/a.json", b"x")
 
 
+def test_an_error_of_writing_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as caught:
+        write_file(tmp_path, b"x")
+
+    assert str(caught.value) == f"[Errno 21] Is a directory: '{tmp_path}'"
+
+
 def test_a_device_that_the_user_names_is_written_to() -> None:
     read, write = os.pipe()
     write_file(Path(f"/dev/fd/{write}"), b"report")
