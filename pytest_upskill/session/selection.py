@@ -298,6 +298,7 @@ class Selection:
         """Yield which changed skills of a pull request other runs of pytest are to measure."""
         known = [path.resolve() for path in arguments_of(self._config)]
         known += (new for _, new in self._departed if new)
+        known += (Path(folder).resolve() for folder in self._folders.values())
         changed = self.branch.changed_skills if self.branch else ()
         others = (each for each in changed if not any(map(each.is_relative_to, known)))
         why = "is outside the arguments, and changed: see that another run measures it"
