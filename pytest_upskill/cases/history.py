@@ -96,7 +96,7 @@ def _with_listing(
     return replace(
         skill,
         listed_before=tuple((each.name, each.description) for each in seen.skills),
-        lost_queries=tuple(case.id for case in gone),
+        queries_of_gone_skills=tuple(case.id for case in gone),
     )
 
 

@@ -284,7 +284,7 @@ class Skill:
     """The skill at that ref, if it differs."""
     listed_before: tuple[tuple[str, str], ...] = ()
     """Names and descriptions of the skills that an agent saw at that ref, if they differ."""
-    lost_queries: tuple[str, ...] = ()
+    queries_of_gone_skills: tuple[str, ...] = ()
     """Ids of the cases that are skipped as the skill is gone that they expect."""
     history: str = ""
     """Why there is no earlier version to compare with; "" if there is one."""

@@ -173,7 +173,7 @@ class Selection:
                 if isinstance(item, TrialItem)
                 and (
                     not (item.why_skipped or item.why_not_runnable)
-                    or item.trial.case.id in item.trial.skill.lost_queries
+                    or item.trial.case.id in item.trial.skill.queries_of_gone_skills
                 )
                 and (self.branch is not None and self.branch.affects(item.trial, item.path))
             }
