@@ -183,11 +183,8 @@ def _with_case_changes(
     now = {case.id: _content(case) for case in skill.cases}
     tasks_then = [_task(case) for case in then.values()]
     new = [replace(case, id="") for name, case in now.items() if name not in then]
-    removed = [
-        name
-        for name, case in then.items()
-        if name not in now and replace(case, id="") not in new  # else it has a new name
-    ]
+    gone = [name for name in then if name not in now]
+    removed = [name for name in gone if replace(then[name], id="") not in new]  # else renamed
     changed = [name for name, case in now.items() if name in then and then[name] != case]
     if before.gate != skill.gate:
         changed.append("the gate")

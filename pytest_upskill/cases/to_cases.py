@@ -157,7 +157,7 @@ class CaseMaker:
             case.skip,
             *([] if checks or draft.choice or stated else left_out),
             why_no_trigger,
-            "" if checks or draft.process or trigger else "nothing to check: add 'assertions'",
+            "" if checks or draft.process or trigger else "nothing to check: add assertions",
             "" if draft.prompt else "no prompt: add 'prompt', which must not be empty",
             *why_no_files,
             *why_no_workspace,

@@ -21,7 +21,7 @@ NO_REFERENCE = (
     "Offline model: no reference for this in the context: none of its passages has words in "
     "common with the question."
 )
-NO_SKILL = "Offline model: no skill's description has words in common with this."
+NO_SKILL = "Offline model: no skill's description has two words in common with this."
 
 _CHARS_PER_TOKEN = 4
 _PASSAGE_CHARS = 800

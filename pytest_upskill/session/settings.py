@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, BeforeValidator, Field, InstanceOf, ValidationError
-from pydantic_core import ErrorDetails
 
 from pytest_upskill import STATE
 from pytest_upskill.answers.prices import OwnPrice
@@ -141,7 +140,9 @@ def read_settings(config: pytest.Config) -> Settings:
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        problems = (_problem(config, each) for each in error.errors())
+        problems = [
+            f"{place_of(config, str(each['loc'][0]))}: {explained(each)}" for each in error.errors()
+        ]
         raise pytest.UsageError("\n".join(problems)) from None
     needs_all = ("compare", "baseline_update", "min_lift", "baseline_runs", "batch")
     for name in needs_all if settings.early_stop else ():
@@ -150,10 +151,6 @@ def read_settings(config: pytest.Config) -> Settings:
             why = f"{option_of(name)} needs all runs: leave one of the two out"
             raise pytest.UsageError(f"--upskill-early-stop: {why}")
     return settings
-
-
-def _problem(config: pytest.Config, error: ErrorDetails) -> str:
-    return f"{place_of(config, str(error['loc'][0]))}: {explained(error)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:

@@ -110,5 +110,5 @@ def test_context_that_cannot_be_sent_skips_the_case(context: Any) -> None:
 def test_a_case_with_an_unknown_key_has_nothing_to_check(key: str) -> None:
     evals = read([{"prompt": "a", "assertions": ["b"]}, {"prompt": "c", key: ["d"]}])
 
-    assert evals.cases[1].skip == "nothing to check: add 'assertions'"
+    assert evals.cases[1].skip == "nothing to check: add assertions"
     assert [each for each in evals.warnings if not each.is_hint] == []

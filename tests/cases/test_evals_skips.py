@@ -43,8 +43,11 @@ def test_keys_that_ask_for_nothing_skip_nothing() -> None:
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({}, "nothing to check: add 'assertions'"),
-        ({"assertions": [], "expected_output": " "}, "nothing to check: add 'assertions'"),
+        ({}, "nothing to check: add assertions"),
+        (
+            {"assertions": [], "expected_output": " "},
+            "nothing to check: add assertions",
+        ),
     ],
 )
 def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> None:
@@ -62,7 +65,7 @@ def test_a_case_that_neither_asks_nor_checks_is_skipped() -> None:
 
     _, case = read([{"prompt": "a", "assertions": ["b"]}, later]).cases
 
-    assert case.skip == "nothing to check: add 'assertions'"
+    assert case.skip == "nothing to check: add assertions"
 
 
 def test_a_conversation_needs_no_separate_question() -> None:

@@ -250,6 +250,27 @@ def test_cases_of_a_changed_skill_outside_the_arguments_are_not_measured(
     said(result, line, "1 changed skill is not fully measured")
 
 
+def test_a_promptfoo_file_that_lost_its_assertions_measures_nothing(
+    branch: Path, run_once: Run
+) -> None:
+    tests = "prompts: ['{{{{q}}}}']\ntests:\n- vars:\n    q: Why?\n"
+    text = f"{tests}{{}}assert: [{{{{type: regex, value: .}}}}]\n"
+    for file in (branch / "skill_meta.json", branch / "evals" / "evals.json"):
+        file.unlink()
+    file = branch / "promptfooconfig.yaml"
+    file.write_text(text.format("  "), "utf-8")
+    commit_all(branch.parents[1], "promptfoo")
+    git(branch, "branch", "--force", "main")
+    file.write_text(text.format("    "), "utf-8")
+    change(branch)
+
+    result = run_once(*ARGS)
+
+    assert result.ret == NOT_MEASURED
+    why = "1 case: nothing to check: add assertions"
+    result.stdout.fnmatch_lines([f"exit code 75: nothing was measured of what changed in *: {why}"])
+
+
 def test_a_changed_skill_that_no_argument_contains_is_named_and_keeps_the_tick(
     branch: Path, run: Run
 ) -> None:

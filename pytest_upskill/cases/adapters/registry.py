@@ -177,7 +177,9 @@ def read(
             return reading
         parts = document.value.values() if isinstance(document.value, dict) else ()
         is_empty = not document.value or [] in parts
-        if is_at(path.as_posix(), *adapter.certain_places) and (reading.entries or is_empty):
+        is_owned = adapter.own_name and reading.entries and is_at(path.name, adapter.own_name)
+        is_placed = is_at(path.as_posix(), *adapter.certain_places)
+        if is_owned or (is_placed and (reading.entries or is_empty)):
             certain = reading
     return certain
 
