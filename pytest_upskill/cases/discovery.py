@@ -153,9 +153,14 @@ class CaseDiscovery:
         """Return the case files of the skill in the folder ``skill``, wherever they are."""
         return sorted(set().union(*self._case_files_of(skill)))
 
+    def case_files_above(self, skill: Path) -> set[Path]:
+        """Return those of a skill's case files that the folders above it have."""
+        roots = self.search_roots(skill)
+        return set().union(*(self._case_files_in(top).get(skill, ()) for top in roots))
+
     def _case_files_of(self, skill: Path) -> Iterator[set[Path]]:
-        for top in (skill, *self.search_roots(skill)):
-            yield self._case_files_in(top).get(skill, set())
+        yield self._case_files_in(skill).get(skill, set())
+        yield self.case_files_above(skill)
 
     def _only_skill_near(self, case_file: Path, reading: Reading | None) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""

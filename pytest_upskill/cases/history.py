@@ -181,11 +181,12 @@ def _with_case_changes(
     # An old case that is skipped for lack of something outside this folder was not removed.
     then = {case.id: _content(case) for case in before.cases if not case.skip}
     now = {case.id: _content(case) for case in skill.cases}
-    tasks_then = [_task(case) for case in then.values()]
-    new = [replace(case, id="") for name, case in now.items() if name not in then]
     gone = [name for name in then if name not in now]
+    edited = [name for name, case in now.items() if then.get(name) != case]
+    new = [replace(now[name], id="") for name in edited if name not in then]
     removed = [name for name in gone if replace(then[name], id="") not in new]  # else renamed
-    changed = [name for name, case in now.items() if name in then and then[name] != case]
+    changed = [name for name in edited if name in then]
+    tasks = [_task(case) for case in then.values()]
     if before.gate != skill.gate:
         changed.append("the gate")
     is_hidden_now = skill.hidden and not before.hidden
@@ -195,9 +196,7 @@ def _with_case_changes(
     return replace(
         skill,
         case_changes=f"cases since {since}: {what}" if what else "",
-        other_cases=tuple(
-            case.id for case in skill.cases if then and _task(case) not in tasks_then
-        ),
+        other_cases=tuple(name for name in edited if then and _task(now[name]) not in tasks),
     )
 
 

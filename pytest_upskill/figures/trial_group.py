@@ -154,9 +154,9 @@ class TrialGroup:
 
     @property
     def measured_cases(self) -> set[str]:
-        """Cases with a valid run in every arm of the lift."""
-        of_lift = (trial for trial in self.trials if trial.arm != "old_skill")
-        incomplete = {trial.case for trial in of_lift if not trial.runs}
+        """Cases with a valid run in every arm but that of the old skill."""
+        _, old = self.version_arms
+        incomplete = {trial.case for trial in self.trials if trial.arm != old and not trial.runs}
         return {trial.case for trial in self.trials} - incomplete
 
     @property

@@ -160,8 +160,8 @@ def changed_skills(commit: str, folder: Path) -> list[Path]:
         GitError: A git command fails.
     """
     args = ("diff", "--diff-filter=d", "--name-only", "-z", commit, "--", ":(top,glob)**/SKILL.md")
-    files = filter(None, _text(folder, *args).split("\0"))
-    return [top_of(folder) / Path(file).parent for file in files]
+    top, names = top_of(folder), filter(None, _text(folder, *args).split("\0"))
+    return [(top / name).parent for name in names]
 
 
 def gone_skills(gone: Mapping[Path, Path | None]) -> dict[Path, Path | None]:

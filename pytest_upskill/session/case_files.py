@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -146,16 +147,14 @@ def outside_arguments(
     """
     discovery, arguments = discovery_of(config), arguments_of(config)
     named = [file for name in discovery.patterns if (file := config.rootpath / name).is_file()]
-    outside = {}
+    outside = defaultdict[str, list[str]](list)
     for skill in map(Path, skills):
         if any(map(skill.is_relative_to, arguments)):
-            own = [file for file in named if discovery.owning_skill(file) == skill]
-            outside[str(skill)] = [
-                shown(file, config)
-                for file in sorted({*discovery.case_files_of(skill), *own})
-                if not (file in collected or any(map(file.is_relative_to, arguments)))
-            ]
-    return outside
+            own = (file for file in named if discovery.owning_skill(file) == skill)
+            for file in sorted({*discovery.case_files_above(skill), *own}):
+                if not (file in collected or any(map(file.is_relative_to, arguments))):
+                    outside[str(skill)].append(shown(file, config))
+    return dict(outside)  # no worker can send another
 
 
 def _pattern(file: Path) -> str:

@@ -139,8 +139,6 @@ class Adapter:
     every: bool = False
     """Whether a file is the tool's only if each case has a question and an expectation, and no
     other key that looks like one; else one such case is enough."""
-    own_name: str = ""
-    """The name of files that only the tool has, though some hold no case; "" if `places` has it."""
     is_folder: bool = False
     """Whether each case is a folder, whose name is that of the case and of no skill."""
     beside: Callable[[Path, Any], Mapping[str, Any]] = lambda _path, _value: {}

@@ -185,7 +185,6 @@ ADAPTER = Adapter(
     tool="promptfoo",
     about="https://www.promptfoo.dev/docs/configuration/, version 0.123",
     places=("*promptfoo*.{yaml,yml,json}", "*{tests,cases,routing}*.{yaml,yml}"),
-    own_name="promptfooconfig.{yaml,yml,json}",
     find=_find,
     keys={
         "description|id": keys.NAME,

@@ -177,9 +177,9 @@ def read(
             return reading
         parts = document.value.values() if isinstance(document.value, dict) else ()
         is_empty = not document.value or [] in parts
-        is_owned = adapter.own_name and reading.entries and is_at(path.name, adapter.own_name)
         is_placed = is_at(path.as_posix(), *adapter.certain_places)
-        if is_owned or (is_placed and (reading.entries or is_empty)):
+        is_named = adapter in placed and adapter.tool in path.name
+        if (is_placed and is_empty) or (reading.entries and (is_placed or is_named)):
             certain = reading
     return certain
 
