@@ -13,6 +13,13 @@ from tests.compiling import build, fenced
 pytestmark = pytest.mark.needs("gcc", "g++")
 
 
+def test_a_block_that_is_cut_says_so(compilers: Compilers) -> None:
+    (result,) = compilers.decide(Compile(language="c"), "```c\nint f(void) {\n  return 1;\n")
+
+    assert not result.passed
+    assert "its fence is never closed" in result.message
+
+
 @pytest.mark.parametrize(
     ("language", "code"),
     [

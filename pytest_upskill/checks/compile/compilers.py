@@ -228,7 +228,8 @@ def _finding(built: Built, built_from: Sources) -> str:
     """Return in one line what came out of a build or a test run of code blocks."""
     units = built_from.units
     where = listed([unit.name or f"block at answer line {unit.line}" for unit in units], MAX_NAMES)
-    return f"{built.message} ({where}; {built.compiler})"
+    hint = "" if all(each.closed for each in units) else "; its fence is never closed"
+    return f"{built.message} ({where}; {built.compiler}){hint}"
 
 
 def _cut(lines: Sequence[str]) -> str:
