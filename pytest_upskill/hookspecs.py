@@ -86,7 +86,7 @@ def pytest_upskill_check(
 
 
 @pytest.hookspec
-def pytest_upskill_languages() -> Iterable[Language]:  # type: ignore[empty-body]
+def pytest_upskill_languages() -> Iterable[Language]:  # type: ignore[empty-body]  # a hook
     """Return a list of languages that ``compile`` and ``run`` may use.
 
     Called once at the start, so put the hook into a plugin or into the ``conftest.py`` of the
