@@ -16,6 +16,7 @@ from tests.canned_client import canned_client
 from tests.compiling import programs
 from tests.forked import forked_workers
 from tests.git_repository import commit_all, git
+from tests.imports import import_all
 from tests.installed import installed_once
 from tests.loopback import loopback, model
 from tests.sandbox_programs import marker
@@ -111,18 +112,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     alone; extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a
     second. The process that only distributes the tests needs none of them.
     """
-    if not session.items:
-        return
-    import anthropic.resources.messages
-    import genai_prices
-    import httpcore2
-    import openai.resources.chat.completions
-    import xdist.dsession  # type: ignore[import-untyped]  # ships no types
-
-    import pytest_upskill.models.anthropic
-    import pytest_upskill.models.openai
-    import pytest_upskill.session.start
-    import pytest_upskill.session.xdist
+    if session.items:
+        import_all()
 
 
 @pytest.fixture

@@ -19,17 +19,10 @@ from tests.forked import serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
-import anthropic.resources.messages, openai.resources.chat.completions
-import anyio._backends._asyncio, genai_prices.data, genai_prices.decompose
-import genai_prices.validation, httpcore2
-import xdist.dsession, xdist.remote
-import pytest_upskill.checks.compile, pytest_upskill.commands.main
-import pytest_upskill.grading.labels
-import pytest_upskill.models.anthropic, pytest_upskill.models.openai
-import pytest_upskill.report.files.html, pytest_upskill.report.files.json
-import pytest_upskill.report.files.markdown
-import pytest_upskill.session.xdist, pytest_upskill.session.items
-import pytest_upskill.session.start
+import pytest_upskill.session.outgoing
+from tests.imports import import_all
+
+import_all()
 pytest_upskill.session.outgoing._records()
 """
 _SKILL = "---\nname: any\ndescription: Any. Use when any.\n---\nAny text.\n"
