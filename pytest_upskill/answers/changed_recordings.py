@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_upskill.answers.run import JUDGEMENT
 from pytest_upskill.project import git
+from pytest_upskill.project.branch_point import BranchPoint
 from pytest_upskill.project.files import display_path
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
@@ -70,13 +71,13 @@ def _how_changed(folder: Path, commit: str) -> tuple[str, str]:
     return how, f"git diff --stat {commit[:7]} -- {shown}"
 
 
-def skills_with_other_recordings(folder: Path, ref: str, project: Path) -> set[str]:
-    """Return the names of skills of which recordings were changed or deleted since a git ref.
+def skills_with_other_recordings(folder: Path, point: BranchPoint) -> set[str]:
+    """Return the names of skills of which recordings were changed or deleted since a branch began.
 
     Raises:
         GitError: A git command fails.
     """
-    if not folder.is_relative_to(project):
+    if not folder.is_relative_to(point.project):
         return set()
-    lines = git.rewritten(git.merge_base(project, ref), project, folder)
+    lines = git.rewritten(point.commit(point.project), point.project, folder)
     return set(re.findall(rf'^.\s*"subject": "(?:{JUDGEMENT})?(.+?)::', lines, re.MULTILINE))

@@ -20,6 +20,7 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import Unreadable, read_text
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.project import git
+from pytest_upskill.project.branch_point import BranchPoint
 from pytest_upskill.project.messages import listed
 
 _NAMED = 5
@@ -27,16 +28,15 @@ _NAMED = 5
 
 
 def with_history(
-    skill: Skill, ref: str, project: Path, extensions: Extensions, catalogues: Catalogues
+    skill: Skill, point: BranchPoint, extensions: Extensions, catalogues: Catalogues
 ) -> Skill:
-    """Return a skill with its version at the merge base with ``ref``, or why it has none.
+    """Return a skill with its version where the branch began, or why it has none.
 
     The result is the same in every process.
 
     Args:
         skill: The current skill.
-        ref: A branch, tag or commit of the project's repository.
-        project: The project's folder.
+        point: Where the branch began.
         extensions: What plugins add to the format of cases.
         catalogues: What agents see now.
 
@@ -44,11 +44,11 @@ def with_history(
         GitError: A git command fails.
     """
     folder, file = skill.folder.absolute(), skill.case_file.absolute()
-    commit = git.merge_base(folder, ref, project)
-    since = f"{ref} ({commit[:7]})"
+    commit = point.commit(folder)
+    since = f"{point.ref} ({commit[:7]})"
     beside = () if file.is_relative_to(folder) else (file, *folder_of_cases(file, folder))
-    skill = replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
-    if not git.is_changed(commit, folder, *beside):
+    skill = replace(skill, ref=point.ref, history=f"unchanged since {since}: not compared")
+    if not point.is_changed(folder, *beside):
         return _with_listing(skill, skill, folder.parent, commit, catalogues)
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         try:
@@ -58,7 +58,9 @@ def with_history(
         if old is None:
             skills = git.gone_skills(git.gone_files(commit, folder))
             gone = [old for old, new in skills.items() if new is None]
-            history = _new_or_renamed(since, [os.path.relpath(each, project) for each in gone])
+            history = _new_or_renamed(
+                since, [os.path.relpath(each, point.project) for each in gone]
+            )
             return replace(skill, history=history, past_unknown=bool(gone))
         try:
             before = _read(old, skill)

@@ -189,15 +189,45 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    links = {link for place in (folder, *beside) for link in _links(place)}
+    found = {link for place in (folder, *beside) for link in links(place)}
     paths = ["."]
-    if others := {*beside, *links, *(Path(os.path.realpath(link)) for link in links)}:
+    if others := {*beside, *found, *(Path(os.path.realpath(link)) for link in found)}:
         paths += _pathspecs(others, top_of(folder))
     # A setting may tell git to pass over submodules.
     if _text(folder, "diff", "--name-only", "--ignore-submodules=none", commit, "--", *paths):
         return True
     untracked = _text(folder, "ls-files", "--others", "--exclude-standard", "--", *paths)
     return bool(untracked or _text(folder, "ls-files", "--others", "--", "SKILL.md"))
+
+
+def changed_names(commit: str, folder: Path) -> set[str]:
+    """Return the names in a folder of what differs from a commit, ignored files aside.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    args = (
+        "diff",
+        "--relative",
+        "--name-only",
+        "-z",
+        "--ignore-submodules=none",
+        commit,
+        "--",
+        ".",
+    )
+    untracked = _text(folder, "ls-files", "--others", "--exclude-standard", "-z")
+    return {name.partition("/")[0] for name in (_text(folder, *args) + untracked).split("\0")}
+
+
+def names_of_skills(folder: Path) -> set[str]:
+    """Return the names of the skills in a folder of which git knows the ``SKILL.md``.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    names = _text(folder, "ls-files", "-z", "--", ":(glob)*/SKILL.md").split("\0")
+    return {name.partition("/")[0] for name in names}
 
 
 def rewritten(commit: str, folder: Path, path: Path) -> str:
@@ -365,14 +395,15 @@ def check_out(commit: str, top: Path, pathspecs: Iterable[str], into: Path) -> N
             files, out = "\0".join(name for *_, name in entries), f"--prefix={into}/"
             _text(top, "checkout-index", "-fz", "--stdin", out, given=files, GIT_INDEX_FILE=index)
             done |= todo
-            dangling = (Path(os.path.realpath(each)) for each in _links(into) if not each.exists())
+            dangling = (Path(os.path.realpath(each)) for each in links(into) if not each.exists())
             within = [each.relative_to(inside) for each in dangling if inside in each.parents]
             todo = {literal(str(each)) for each in within}
-    for link in _links(into):
+    for link in links(into):
         # One that exists is no loop, which could not be resolved.
         if not (link.exists() and link.resolve().is_relative_to(inside)):
             link.unlink()
 
 
-def _links(folder: Path) -> list[Path]:
+def links(folder: Path) -> list[Path]:
+    """Return the symbolic links in a folder, and itself if it is one."""
     return [path for path in (folder, *folder.rglob("*")) if path.is_symlink()]

@@ -15,10 +15,19 @@ from pytest_upskill.answers.changed_recordings import skills_with_other_recordin
 from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.history import other_skills_changed
 from pytest_upskill.project import git
+from pytest_upskill.project.branch_point import BranchPoint
 from pytest_upskill.project.messages import agreeing, listed, safe_line
 from pytest_upskill.session import case_files
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.trial import Trial
+
+_POINTS = pytest.StashKey[dict[str, BranchPoint]]()
+
+
+def branch_point(config: pytest.Config, ref: str) -> BranchPoint:
+    """Return where the branch left a ref; one object per session, as it remembers."""
+    points = config.stash.setdefault(_POINTS, {})
+    return points.setdefault(ref, BranchPoint(ref, case_files.project_of(config)))
 
 
 class Branch:
@@ -32,8 +41,8 @@ class Branch:
     def __init__(self, config: pytest.Config, ref: str) -> None:
         self._config = config
         self.ref = ref
-        self._project = case_files.project_of(config)
-        self._is_changed = cache(self._ask_whether_changed)
+        self._point = branch_point(config, ref)
+        self._is_changed = cache(self._point.is_changed)
         self._is_catalogue_changed = cache(self._ask_whether_catalogue_changed)
 
     def affects(self, trial: Trial, case_file: Path) -> bool:
@@ -45,14 +54,6 @@ class Branch:
         folder = trial.skill.folder
         changed = self._is_changed(folder) or self._is_changed(case_file.parent)
         return changed or (trial.chooses and self._is_catalogue_changed(folder.parent))
-
-    def _ask_whether_changed(self, folder: Path) -> bool:
-        """Return whether a folder is new, or differs from its version at the ref.
-
-        Raises:
-            GitError: A git command fails.
-        """
-        return git.is_changed(git.merge_base(folder, self.ref, self._project), folder)
 
     def changed(self, folders: Iterable[Path]) -> Iterator[Path]:
         """Yield the folders that are new or changed; not those for which git fails."""
@@ -70,7 +71,7 @@ class Branch:
         Raises:
             GitError: A git command fails.
         """
-        commit = git.merge_base(folder, self.ref, self._project)
+        commit = self._point.commit(folder)
         file = case_files.catalogue_file(self._config)
         if file.exists():
             return git.content_at(commit, file) != file.read_bytes()
@@ -86,20 +87,20 @@ class Branch:
         recorded = self._config.stash[RESOURCES].cache
         if not recorded.is_read:
             return set()
-        return skills_with_other_recordings(recorded.folder, self.ref, self._project)
+        return skills_with_other_recordings(recorded.folder, self._point)
 
     @cached_property
     def changed_skills(self) -> list[Path]:
         """The folders of the repository whose ``SKILL.md`` is new or changed."""
         with suppress(git.GitError):
-            return git.changed_skills(git.merge_base(self._project, self.ref), self._project)
+            return git.changed_skills(self._point.commit(self._point.project), self._point.project)
         return []
 
     @cached_property
     def _gone(self) -> Mapping[Path, Path | None]:
         """Where the files are that were deleted or moved, by their old places."""
         with suppress(git.GitError):
-            return git.gone_files(git.merge_base(self._project, self.ref), self._project)
+            return git.gone_files(self._point.commit(self._point.project), self._point.project)
         return {}
 
     @cached_property
@@ -150,7 +151,7 @@ class Branch:
         if (committed := catalogues.committed) is None:
             return
         with suppress(git.GitError):
-            commit = git.merge_base(self._project, self.ref)
+            commit = self._point.commit(self._point.project)
             changed = (
                 home
                 for home in homes

@@ -24,6 +24,7 @@ from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_check
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.junit import trial_properties
+from pytest_upskill.session.branch import branch_point
 from pytest_upskill.session.case_files import catalogues_of, discovery_of, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
@@ -338,8 +339,11 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
             skill = with_files(skill)
         if settings.ref is not None:
             extensions = extensions_of(parent.ihook, parent.config.stash[RESOURCES].languages)
-            catalogues = catalogues_of(parent.config)
-            skill = with_history(skill, settings.ref, settings.project, extensions, catalogues)
+            point, catalogues = (
+                branch_point(parent.config, settings.ref),
+                catalogues_of(parent.config),
+            )
+            skill = with_history(skill, point, extensions, catalogues)
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except Unreadable as error:

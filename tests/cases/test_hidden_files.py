@@ -26,6 +26,7 @@ from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.models import parse_model
+from pytest_upskill.project.branch_point import BranchPoint
 from pytest_upskill.trials.trial import plan, request_of
 from tests.conftest import Run
 from tests.evals import given as given_files
@@ -242,7 +243,9 @@ def test_an_earlier_version_hides_the_same_files(tmp_path: Path) -> None:
     commit_all(tmp_path)
     with_case(folder, "New. See a.json and checks/b.yaml.")
 
-    skill = with_history(with_files(load(folder)), "HEAD", tmp_path, NO_EXTENSIONS, Catalogues())
+    skill = with_history(
+        with_files(load(folder)), BranchPoint("HEAD", tmp_path), NO_EXTENSIONS, Catalogues()
+    )
 
     assert skill.before is not None
     assert "Old." in skill.before.text
