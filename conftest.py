@@ -31,10 +31,17 @@ _WORKERS = 4
 """Also on two cores: tests often wait for a timer or a server. More get in each other's way."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that `./check` sets."""
+    parser.addoption("--slow", action="store_true", help="run the slow half of the suite too")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the whole suite on several workers, unless ``-n`` says how many; named files on none."""
+    """Run the suite without slow tests on several workers; files that are named whole, on none."""
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and not config.option.slow and not config.option.markexpr:
+        config.option.markexpr = "not slow"
     # Without pytest-xdist there is no such option; a worker has no workers of its own.
     chosen = getattr(config.option, "numprocesses", 0) is not None
     debugs = config.getoption("usepdb", default=False)
@@ -49,8 +56,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of tests that need more than Python."""
+    """Register the markers of tests that need more than Python, and more than a moment."""
     config.addinivalue_line("markers", "needs(*programs): skip the test where one is missing")
+    config.addinivalue_line("markers", "slow: real programs or whole stories; see --slow")
 
 
 def pytest_collection_finish() -> None:

@@ -18,6 +18,8 @@ from tests.conftest import Run, WriteSkill
 from tests.git_repository import git
 from tests.loopback import Loopback
 
+pytestmark = pytest.mark.slow
+
 
 def bash(command: str) -> Step:
     return call("bash", command=command)

@@ -34,6 +34,7 @@ class Acme(Cli):
 PROGRAMS"""
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_a_new_program_is_a_class_and_two_rows(
     tmp_path: Path, loopback: Loopback, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch

@@ -38,7 +38,7 @@ from tests.agent_programs import (
 )
 from tests.sandbox_programs import is_gone, wait_for
 
-pytestmark = needs_bubblewrap
+pytestmark = [pytest.mark.slow, needs_bubblewrap]
 
 
 def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from tests.agent_programs import (
     skill,
 )
 
-pytestmark = needs_bubblewrap
+pytestmark = [pytest.mark.slow, needs_bubblewrap]
 
 SKILL = (
     WorkspaceFile(

@@ -29,7 +29,7 @@ from tests.agent_programs import (
 from tests.pages import CHECKOUT
 from tests.sandbox_programs import HIDING_FILES, OPENED_SETTINGS, hiding_files
 
-pytestmark = needs_bubblewrap
+pytestmark = [pytest.mark.slow, needs_bubblewrap]
 
 
 def printed(script: str) -> str:

@@ -31,7 +31,7 @@ from tests.agents.three_tasks import Calls, doing_tasks, write_tasks
 from tests.conftest import Run
 from tests.loopback import Loopback
 
-pytestmark = needs_bubblewrap
+pytestmark = [pytest.mark.slow, needs_bubblewrap]
 
 NAME = "brackenfold-invoices"
 TEXT = f"---\nname: {NAME}\ndescription: Invoices of Brackenfold.\n---\n\n{{}}\n"

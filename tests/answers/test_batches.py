@@ -16,6 +16,8 @@ from pytest_upskill.report.exit_code import NOT_MEASURED
 from tests.answers.batch_server import BatchServer, serve
 from tests.conftest import Run, WriteSkill, budget_cases
 
+pytestmark = pytest.mark.slow
+
 PRICES = "upskill_prices =\n    a = 1/2\n    o = 1/2\n    j = 1/2\n"
 
 

@@ -118,6 +118,7 @@ def test_replay_names_the_host_that_the_recordings_are_from(run_once: Run, model
     )
 
 
+@pytest.mark.slow
 def test_replay_imports_no_sdk_and_needs_none(
     run_once: Run, model: str, pytester: pytest.Pytester
 ) -> None:

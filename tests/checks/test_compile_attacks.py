@@ -14,7 +14,7 @@ from pytest_upskill.sandbox.limits import Limits
 from tests.compiling import SLOW, build
 from tests.sandbox_programs import LEVELS
 
-pytestmark = pytest.mark.needs("gcc", "g++")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("gcc", "g++")]
 
 NVCC = pytest.mark.needs("nvcc")
 SECRET = "sk_planted_key"

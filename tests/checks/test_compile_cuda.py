@@ -10,7 +10,7 @@ from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from tests.compiling import build
 
-pytestmark = pytest.mark.needs("nvcc")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("nvcc")]
 
 KERNEL = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }"
 

@@ -16,6 +16,8 @@ from pytest_upskill.sandbox.run import Sandbox
 from tests.compiling import python, run
 from tests.sandbox_programs import every_confining_level, every_level, is_gone
 
+pytestmark = pytest.mark.slow
+
 
 @every_confining_level
 @pytest.mark.parametrize(

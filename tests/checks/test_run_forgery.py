@@ -10,6 +10,8 @@ from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Level
 from tests.compiling import python, run
 
+pytestmark = pytest.mark.slow
+
 WRONG = "def add(a, b):\n    return 0\n"
 FUNCTION = "def test_add():\n    assert add(1, 2) == 3"
 CASE = (

@@ -27,6 +27,8 @@ from tests.conftest import Run
 from tests.loopback import Loopback, Received
 from tests.teaching import BAYS, HEAD, adding, case, code, facts, line, proposed
 
+pytestmark = pytest.mark.slow
+
 GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
 LOCAL = "http://localhost:8080/v1"
 

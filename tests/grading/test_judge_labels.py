@@ -16,6 +16,8 @@ from pytest_upskill.grading.labels import answer_digest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
+pytestmark = pytest.mark.slow
+
 KIND = "The answer is kind."
 CASES = [
     {"id": f"case-{number}", "input": f"Be kind ({number})", "expected": {"judge": KIND}}

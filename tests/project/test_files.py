@@ -219,6 +219,7 @@ LARGE = {
 
 
 # In one process, which takes longer to start than to read most of them.
+@pytest.mark.slow
 def test_no_committed_file_costs_a_hundred_megabytes(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}/b/judge_labels.json" for name in LARGE]
     for file, text in zip(files, LARGE.values(), strict=True):

@@ -14,7 +14,7 @@ from tests.reporting import cell, chosen, counted, report, run, trial
 
 __all__ = ["browser", "page"]
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 HOSTILE = [
     "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\">",

@@ -52,6 +52,7 @@ def run(package: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_new_report_is_a_module_a_row_and_an_option(package: Path) -> None:
     (package / "report/files/words.py").write_text(REPORT, "utf-8")
     put(

@@ -14,6 +14,8 @@ from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, workspace
 from tests.sandbox_programs import every_level, every_level_and_off, is_gone, running, shell
 
+pytestmark = pytest.mark.slow
+
 
 @every_level_and_off
 def test_the_wall_clock_ends_a_program_and_its_children(level: Level, marker: str) -> None:

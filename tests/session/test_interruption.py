@@ -16,6 +16,8 @@ from tests.conftest import UNTESTED_PLUGINS, Run, WriteSkill, budget_cases, reco
 from tests.forked import Forked, forked_commands
 from tests.loopback import Loopback, Received, Reply, know
 
+pytestmark = pytest.mark.slow
+
 CASES = budget_cases(10)
 ANSWERED = 6
 FOREVER_S = 600.0

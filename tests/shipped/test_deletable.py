@@ -12,6 +12,8 @@ import pytest
 
 from tests.pages import CHECKOUT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def neither(tmp_path_factory: pytest.TempPathFactory) -> Path:

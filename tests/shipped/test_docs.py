@@ -62,6 +62,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -126,6 +127,7 @@ def test_the_readme_shows_a_case_file_that_can_be_read(folder: Path) -> None:
     assert len(load_skills(case_file)[0].cases) == 1
 
 
+@pytest.mark.slow
 @COMPILES
 def test_every_case_shown_is_green_with_its_skill(folder: Path) -> None:
     shown = fences(CASES_PAGE)

@@ -21,6 +21,8 @@ from tests.pages import CHECKOUT, fences
 
 __all__ = ["browser", "page"]
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = "https://github.com/owner/pytest-upskill"
 SITE = "https://owner.github.io/pytest-upskill/"
 DOCS = sorted((CHECKOUT / "docs").glob("*.md"))

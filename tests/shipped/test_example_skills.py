@@ -26,6 +26,7 @@ def test_an_example_keeps_to_the_specification(case_file: Path) -> None:
     assert 4 <= len(skill.cases) <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.needs("gcc", "g++", "nvcc")
 def test_every_example_is_green_on_offline_and_lifts_it_but_for_the_honest_zero(
     pytester: pytest.Pytester, run_once: Run

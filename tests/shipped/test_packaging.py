@@ -34,6 +34,7 @@ def metadata(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     package = CHECKOUT / "pytest_upskill"
     files = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")

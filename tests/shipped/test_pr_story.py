@@ -15,7 +15,7 @@ from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 from tests.loopback import Loopback, Received
 
-pytestmark = pytest.mark.needs("git")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("git")]
 
 RUNS = ("--upskill-runs=5", "skills")
 FACTS = {

@@ -17,7 +17,7 @@ from tests.loopback import Loopback, Received
 from tests.pages import CHECKOUT, fences
 from tests.shipped.workflows import FOLDER, shell, steps
 
-pytestmark = pytest.mark.needs("git")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("git")]
 
 Change = Callable[[Path], None]
 

@@ -14,7 +14,7 @@ from tests.loopback import Received
 from tests.shipped.small_model import SmallModel
 from tests.teaching import HEAD, Depot, case
 
-pytestmark = pytest.mark.needs("smollm2")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("smollm2")]
 
 HARBOR = """\
 The gate code of the harbor is 7294.

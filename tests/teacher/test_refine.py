@@ -26,6 +26,8 @@ from tests.teaching import (
     question,
 )
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = ["without the skill", "with the old version", "with the new version"]
 
 STUDENTS = {"s": "student", "o": "other"}

@@ -14,6 +14,8 @@ from tests.loopback import Received, Reply
 from tests.teaching import SKILL, Depot
 from tests.trials.choosing import calling, took
 
+pytestmark = pytest.mark.slow
+
 QUERIES = [f"Which code has gate {number} of Quarn?" for number in range(24)]
 OTHERS = [f"How do I paint gate {number} of Quarn?" for number in range(24)]
 WHEN = "Codes of the Quarn depot. Use when a code of a gate or bay is asked for."
