@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -59,6 +60,25 @@ def test_a_value_knows_its_line_and_a_problem_its_column() -> None:
     assert problem.at("f") == "f:3:13: evals[0].prompt: must be text"
     problem = document.problem(("evals", 0, "prompt"), "unknown", key=True)
     assert problem.at("f") == "f:3:5: evals[0].prompt: unknown"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("No", "No"), ("on", "on"), ("12:30", "12:30"), ("010", "010"), ("1_000", "1_000"),
+     ("0x1F", "0x1F"), (".inf", ".inf"), ("2026-11-21", "2026-11-21"), ("true", True), ("-5", -5),
+     (".5", 0.5), ("1e3", 1000.0), ("~", None)],
+)  # fmt: skip
+def test_only_what_json_has_too_is_no_text(written: str, value: object) -> None:
+    (read,) = parse_yaml(f"- {written}").value
+
+    assert (read, isinstance(read, str)) == (value, isinstance(value, str))
+
+
+def test_a_number_is_text_as_it_was_written() -> None:
+    versions = parse_yaml("[3.10, 49.90, 1e3, 7]").value
+
+    assert list(map(str, versions)) == ["3.10", "49.90", "1e3", "7"]
+    assert json.dumps(pickle.loads(pickle.dumps(versions))) == "[3.1, 49.9, 1000.0, 7]"
 
 
 @settings(max_examples=60, deadline=None)

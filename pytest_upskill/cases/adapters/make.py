@@ -50,6 +50,8 @@ _ALIASES = {
 def texts_in(value: object) -> list[str]:
     """Return the texts in a value, which is one or a list."""
     listed = as_list(value)
+    if any(isinstance(each, bool) for each in listed):
+        raise Flaw("is true or false, not text: quote it")
     texts = [str(text) for text in listed if isinstance(text, str | int | float) and text != ""]
     if not texts or len(texts) < len(listed):
         raise Flaw("has no text to look for: add one")

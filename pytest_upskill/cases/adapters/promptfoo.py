@@ -63,9 +63,11 @@ def _skill_used(grader: make.Given) -> Draft:
     return Draft(choice=choice)
 
 
-def _of_file(grader: make.Given) -> str:
+def _why_left_out(grader: make.Given) -> str:
     value = grader.get("value")
-    return f"{value} is not read" if isinstance(value, str) and value.startswith("file://") else ""
+    if isinstance(value, str) and value.startswith("file://"):
+        return f"{value} is not read"
+    return "its transform is not applied" if "transform" in grader else ""
 
 
 _ASSERTIONS = keys.graders(
@@ -84,18 +86,33 @@ _ASSERTIONS = keys.graders(
         "skill-used": _skill_used,
     },
     opposite="not-",
-    unless=_of_file,
+    unless=_why_left_out,
 )
+
+
+_SCORED = ("threshold", "assertScoringFunction")
+"""Keys that let a test pass of which a check fails."""
 
 
 def _unrendered(value: object) -> Draft:
     raise Flaw(str(value), Weight.LACKS)
 
 
+def _options(value: object) -> Draft:
+    if unknown := next(iter(_object(value).keys() - {"provider", "rubricPrompt"}), None):
+        raise Flaw(f"{unknown} is not applied", Weight.LACKS)
+    return Draft()
+
+
 def _find(value: Any) -> list[Entry]:
     """Return the tests of a configuration or of a file of tests, one for each prompt."""
     config = value if isinstance(value, dict) else {}
-    return [
+    elsewhere = [
+        Entry((key,), {"prompt": key, key: True})
+        for key in ("tests", "scenarios")
+        if any(key == "scenarios" or isinstance(each, str) for each in as_list(config.get(key)))
+    ]
+    return elsewhere + [
         Entry(path, case)
         for path, test, _ in entries_at(value, *(["tests"] if config else []))
         if isinstance(test, dict) and ("vars" in test or "assert" in test)
@@ -110,6 +127,9 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     is_one = all(len(values) == 1 for values in lists)
     assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
+    counted = [each for each in assertions if _object(each).get("weight") != 0]
+    scored = [key for key in _SCORED if len(counted) > 1 and (key in test or key in default)]
+    options = {**_object(default.get("options")), **_object(test.get("options"))}
     routes = metadata.get("type") in {"trigger", "routing"}
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
@@ -118,8 +138,10 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
             "assert": [
                 {**each, "routes": routes} if isinstance(each, dict) else each
-                for each in _rendered(assertions, chosen)
+                for each in _rendered(counted, chosen)
             ],
+            **dict.fromkeys(scored, True),
+            **({"options": options} if options else {}),
         }
         try:
             yield case | {"prompt": _prompt(config, metadata, chosen)}
@@ -149,7 +171,7 @@ def _prompt(
     else:
         rendered = next((str(chosen[key]) for key in (*PROMPTS, "user_input") if key in chosen), "")
     if not rendered.strip() or "file://" in rendered:
-        raise ValueError("the prompt is in another file, which is not read")
+        raise ValueError("the prompt is in another file, which is not read: write it here")
     return rendered
 
 
@@ -174,7 +196,12 @@ def _text_of(template: str, chosen: Mapping[str, Any]) -> str:
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 
-    environment = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    environment = SandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        # As JavaScript writes it.
+        finalize=lambda value: str(value).lower() if isinstance(value, bool) else value,
+    )
     try:
         return environment.from_string(template).render(chosen)
     except TemplateError as error:
@@ -192,5 +219,11 @@ ADAPTER = Adapter(
         "prompt": keys.PROMPT,
         "vars": Reader("values for the prompt", _unrendered),
         "assert": _ASSERTIONS,
+        "options": Reader("what is done to prompt or answer", _options),
+        "|".join(_SCORED): keys.unmeasured("all checks have to pass here", Weight.LACKS),
+        "tests|scenarios": keys.unmeasured(
+            "in another file or form, which is not read: write them as a list of `tests`",
+            Weight.LACKS,
+        ),
     },
 )

@@ -113,3 +113,71 @@ def test_a_step_of_a_conversation_is_skipped_with_that_reason(
 
     assert set(outcomes.values()) == {"skip"}
     assert "vars: it is a part of a conversation" in capsys.readouterr().out
+
+
+CHECKED = "assert: [{type: contains, value: price}]"
+TWO = "assert: [{type: contains, value: price}, {type: contains, value: rows}]"
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("tests: file://tests.csv", "tests: in another file or form, which is not read: write"),
+        ("tests: [file://tests.csv]", "tests: in another file or form, which is not read: write"),
+        (f"scenarios: [{{tests: [{{{CHECKED}}}]}}]", "scenarios: in another file or form"),
+        (f"tests: [{{{CHECKED}, options: {{transform: output.trim()}}}}]",
+         "options: transform is not applied"),
+        (f"tests: [{{{TWO}, threshold: 0.5}}]", "threshold: all checks have to pass here"),
+        (f"defaultTest: {{threshold: 0.5}}\ntests: [{{{TWO}}}]", "threshold: all checks have to"),
+        ("tests: [{assert: [{type: contains, value: price, transform: output.trim()}]}]",
+         "contains: its transform is not applied"),
+    ],
+)  # fmt: skip
+def test_what_would_be_measured_otherwise_is_skipped_with_that_reason(
+    config: str, reason: str, measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"prompts: [Which column has missing values?]\n{config}\n".replace(
+        "[{assert", "[{vars: {}, assert"
+    )
+
+    outcomes = measured({"skills/csv/evals/promptfooconfig.yaml": text})
+
+    assert set(outcomes.values()) == {"skip"}
+    assert reason in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_check_without_weight_does_not_count(measured: Measured) -> None:
+    checks = "[{type: contains, value: price}, {type: contains, value: rows, weight: 0}]"
+    test = f"{{description: a, vars: {{q: Which column has missing values?}}, assert: {checks}}}"
+
+    assert measured(
+        {"skills/csv/evals/promptfooconfig.yaml": f"prompts: ['{{{{q}}}}']\ntests: [{test}]\n"}
+    ) == {"a with_skill": "pass", "a without_skill": "fail"}
+
+
+def test_words_times_and_versions_are_the_text_that_is_written(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = """\
+prompts: ["Which column has missing values?"]
+defaultTest: {vars: {no: No, yes: true, at: 12:30, version: 3.10}}
+tests:
+  - {description: a, vars: {}, assert: [{type: icontains, value: "{{no}} {{yes}} {{at}}"}]}
+  - {description: b, vars: {}, assert: [{type: icontains, value: "{{version}}"}]}
+  - {description: c, vars: {}, assert: [{type: not-icontains, value: No}]}
+  - {description: d, vars: {}, assert: [{type: contains, value: true}]}
+"""
+
+    outcomes = measured({"skills/csv/evals/promptfooconfig.yaml": config})
+
+    assert {name: outcome for name, outcome in outcomes.items() if name.endswith("with_skill")} == {
+        "a with_skill": "fail",
+        "b with_skill": "fail",
+        "c with_skill": "fail",
+        "d with_skill": "skip",
+    }
+    out = capsys.readouterr().out
+    assert "contains 'No true 12:30': not in" in out
+    assert "contains '3.10': not in" in out
+    assert "not_contains 'No': found in" in out
+    assert "tests[3].assert[0]: contains: is true or false, not text: quote it" in out

@@ -19,6 +19,7 @@ stimuli:
     tags: {category: columns}
     graders:
       - {type: output-contains, config: {substring: PRICE}}
+      - {type: output-contains, config: {substring: PRICE, case_sensitive: no, negate: off}}
       - {type: output-matches, config: {pattern: '(?i)\\bPRICE\\b has \\d+'}}
       - {type: output-matches, config: {pattern: quantity, negate: true}}
       - {type: completed}
