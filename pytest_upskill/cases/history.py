@@ -65,7 +65,10 @@ def with_history(
         try:
             before = _read(old, skill)
         except (BadFile, OSError, Unreadable):
-            history = f"not compared: its SKILL.md at {since} cannot be read"
+            history = (
+                f"not compared: its SKILL.md at {since} cannot be read: "
+                "have a maintainer merge the repair past this check"
+            )
             return replace(skill, history=history, past_unknown=True)
         skill = _with_case_changes(skill, old, Path(temporary), since, extensions)
         home = Path(git.top_of(folder), old.relative_to(temporary)).parent

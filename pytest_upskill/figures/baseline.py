@@ -110,9 +110,18 @@ def path_of(case_file: str, model: str, *, chooses: bool) -> Path:
     return Path(*map(_part, filter(None, case_file.split("/"))), _name(model, chooses))
 
 
+def case_file_of(path: Path) -> str:
+    """Return the path of the case file of a baseline, from the rootdir."""
+    parts = (".." if part == _UP else part.replace("%25", "%") for part in path.parent.parts)
+    return "/".join(parts)
+
+
+_UP = "%2E%2E"
+
+
 def _part(name: str) -> str:
     """Return a path component escaped so that it cannot leave the folder."""
-    return "%2E%2E" if name == ".." else name.replace("%", "%25")
+    return _UP if name == ".." else name.replace("%", "%25")
 
 
 def _name(model: str, chooses: bool) -> str:

@@ -62,6 +62,8 @@ class Comparison:
     """Further notes, one line each."""
     lacking: bool = False
     """Whether no case is compared, but some should be."""
+    lost: tuple[str, ...] = ()
+    """Cases of the baseline that were removed or changed since, so that they are not compared."""
     same_skill: bool = False
     """Whether the skill is that of the baseline, so that something else made a difference."""
     chooses: bool = False
@@ -242,6 +244,10 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         and (trial.prompt_digest, trial.grader_digest) == (old.digest, old.grader)
     )
     same = {case.id for case in cases}
+    here = {(each.prompt_digest, each.grader_digest) for each in cell.current_trials}
+    unmeasured = {*cell.skipped, *(each.case for each in cell.trials if not each.runs)}
+    # One that only has another name now was not lost.
+    kept = {old.id for old in baseline.cases if (old.digest, old.grader) in here}
     notes = tuple(_not_compared(cell, recorded, same))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
@@ -253,6 +259,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         comparison,
         cases=cases,
         lacking=lacking,
+        lost=tuple(sorted(recorded.keys() - same - kept - unmeasured)),
         drift=drift,
         notes=notes,
         same_skill=not cell.chooses and digests == {baseline.skill_digest},

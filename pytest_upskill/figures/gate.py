@@ -209,6 +209,9 @@ def _problems(
         yield _Problem(comparison.headline, comparison.regressed, comparison.next_step)
     if "cases" in fail_on and cell.case_changes:
         yield _Problem(cell.case_changes, is_certain=True, next_step=_RESTORE)
+    if "cases" in fail_on and comparison is not None and comparison.lost:
+        lost = f"not compared with the baseline: {', '.join(comparison.lost)}"
+        yield _Problem(lost, is_certain=True, next_step=_RESTORE)
     if cell.chooses:
         least, most = thresholds.min_recall, thresholds.max_false_triggers
         yield from _beyond(triggers.recall_if, least, "recall is under {:g}%", DESCRIBE)

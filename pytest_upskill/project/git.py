@@ -121,10 +121,11 @@ def extract(commit: str, folder: Path, into: Path, *beside: Path) -> Path | None
     check_out(commit, top, _pathspecs((folder, *beside), top), into)
     prefix = os.path.join(from_top(folder, top), "")  # noqa: PTH118  as git writes it
     if not ((into / prefix / "SKILL.md").exists() or _has_skill(top, commit, prefix)):
-        renamed = _old_prefix(commit, top, prefix)
-        if renamed is None:
+        place, moved = top / prefix, gone_skills(gone_files(commit, folder)).items()
+        old = next((old for old, new in moved if new == place), None)
+        if old is None:
             return None
-        prefix = renamed
+        prefix = os.path.join(from_top(old, top), "")  # noqa: PTH118  as git writes it
         check_out(commit, top, [literal(prefix)], into)
     return into / prefix
 
@@ -166,8 +167,19 @@ def changed_skills(commit: str, folder: Path) -> list[Path]:
 
 def gone_skills(gone: Mapping[Path, Path | None]) -> dict[Path, Path | None]:
     """Return the old and new folders of the skills among files of ``gone_files``."""
-    files = ((old, new) for old, new in gone.items() if old.name == "SKILL.md")
-    return {old.parent: new and new.parent for old, new in files}
+    files = {old.parent: new for old, new in gone.items() if old.name == "SKILL.md"}
+    return {old: new.parent if new else _home(old, gone) for old, new in files.items()}
+
+
+def _home(skill: Path, gone: Mapping[Path, Path | None]) -> Path | None:
+    """Return where a skill is whose rewritten ``SKILL.md`` git does not find, but another file."""
+    for old, new in gone.items():
+        if new is not None and skill in old.parents:
+            inside = old.relative_to(skill)
+            home = Path(*new.parts[: -len(inside.parts)])
+            if home / inside == new and (home / "SKILL.md").exists():
+                return home
+    return None
 
 
 def content_at(commit: str, file: Path) -> bytes | None:
@@ -350,18 +362,6 @@ def _fetch(folder: Path, ref: str) -> str:
 
 def _has_skill(top: Path, commit: str, prefix: str) -> bool:
     return git_output(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
-
-
-def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
-    """Return the path of a skill's folder at a commit, as git finds one of its files; else None."""
-    moved = [(new, old) for old, new in _gone_names(commit, top).items() if new]
-    for new, old in sorted(moved, key=lambda names: (names[0] != f"{prefix}SKILL.md", names)):
-        inside = new.removeprefix(prefix)
-        place = old.removesuffix(inside)
-        is_moved = new.startswith(prefix) and f"/{old}".endswith(f"/{inside}")
-        if is_moved and _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
-            return place
-    return None
 
 
 def check_out(commit: str, top: Path, pathspecs: Iterable[str], into: Path) -> None:

@@ -4,6 +4,7 @@
 group. Every run of pytest imports this module, so it imports nothing heavy.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -182,10 +183,10 @@ def path_of(config: pytest.Config, name: str) -> Path | None:
         raise pytest.UsageError(
             f"{option_of(name)}: the path is empty: write a path, or leave the option out"
         )
-    if given is not None:
-        return Path(config.invocation_params.dir, given)
-    value = value_of(config, name)
-    return Path(config.rootpath, value) if value else None
+    folder = config.rootpath if given is None else config.invocation_params.dir
+    value = value_of(config, name) if given is None else given
+    # Without "..", so that it can be compared with others.
+    return Path(os.path.abspath(folder / value)) if value else None  # noqa: PTH100  links stay
 
 
 def option_of(name: str) -> str:

@@ -97,6 +97,8 @@ class Selection:
         """Whether items were deselected, so that skills are missing on purpose."""
         self._expected: dict[tuple[tuple[Any, ...], str, str], str] = {}
         """By trial on which the branch has an effect the folder of its skill."""
+        self._unmeasured_baselines: list[str] = []
+        """Case files that have a baseline, and of which nothing was measured."""
         self._lost_cases = defaultdict[str, set[str]](set)
         """Cases of such trials that did not run, by the folder of their skill."""
         self._broken_files = 0
@@ -238,8 +240,8 @@ class Selection:
         not_named = self._not_named(map(Path, sorted(self._outside)))
         yield from (*_lines(self._misspelled()), *self._hints, *_lines(not_named))
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
-        if none_ran or self.branch is not None:
-            yield from (*self.without_trials(), *self.elsewhere())
+        yield from _lines(self._losses()) if none_ran else self.losses()
+        yield from self.elsewhere()
         given, told = set(arguments_of(self._config)), self._changed_and_unvisited
         missed = [each for each in self._unvisited if each not in told]
         unvisited = {each if each.parent in given else each.parent for each in missed}
@@ -278,18 +280,30 @@ class Selection:
         for cell, case, arm in self._expected.keys() - set(ran):
             self._lost_cases[self._expected[cell, case, arm]].add(f"{CellKey(*cell).skill}::{case}")
 
-    def without_trials(self) -> Iterator[str]:
-        """Yield what is not measured, a line for each cause.
+    def note_baselines(self, recorded: Iterable[str], measured: Collection[str]) -> None:
+        """Note which case files were not measured, unless only some cases were to be.
 
-        In a pull request, only what it changed, and what else it took from the measurement.
+        Args:
+            recorded: The case files that have a baseline, from the rootdir.
+            measured: Those that were measured.
         """
-        return _lines(self._losses())
+        known = [path.resolve() for path in arguments_of(self._config)]
+        for file in () if self.deselected else sorted({*recorded}.difference(measured)):
+            if any(map((self._config.rootpath / file).is_relative_to, known)):
+                self._unmeasured_baselines.append(file)
+
+    def losses(self) -> Iterator[str]:
+        """Yield what was measured before and is not any more, a line for each cause."""
+        return _lines(self._serious())
+
+    def _serious(self) -> Iterator[_Loss]:
+        return self._losses() if self.branch else self._of_baselines()
 
     @cached_property
     def without_cases(self) -> dict[str, str]:
         """The changed skills of a pull request of which not all cases run, and why."""
         found = defaultdict[str, list[_Loss]](list)
-        for loss in (*self._losses(), *self._deleted()) if self.branch else ():
+        for loss in (*self._serious(), *self._deleted()):
             if loss.folder:
                 found[os.path.relpath(loss.folder, self._config.rootpath)].append(loss)
         return {folder: "; ".join(_lines(losses)) for folder, losses in found.items()}
@@ -307,13 +321,18 @@ class Selection:
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
         yield from _lines(self._deleted())
+        # With its skill, a case file may have been deleted for good.
+        yield from _lines(each for each in self._of_baselines() if each.folder in self._visited)
         if self.branch is not None:
             homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
             yield from self.branch.stale_catalogue(homes)
 
     def _losses(self) -> Iterator[_Loss]:
+        """Yield what is not measured; in a pull request, only what that is the cause of."""
         yield from self._misspelled()
-        explained = {*self._misnamed, *(loss.folder for loss in self._deleted())}
+        yield from self._of_baselines()
+        lost = (*self._deleted(), *self._of_baselines())
+        explained = {*self._misnamed, *(loss.folder for loss in lost)}
         others = [each for each in self._empty if str(each) not in explained]
         skill = shown(others[0], self._config) if len(others) == 1 else "SKILL"
         no_cases = f"has no cases: pytest-upskill init {skill} writes a first {CASE_FILE}"
@@ -321,6 +340,11 @@ class Selection:
         if self.branch is not None:
             yield from self._not_named(self.branch.changed(map(Path, sorted(self._outside))))
             yield from self._taken_away(self.branch)
+
+    def _of_baselines(self) -> Iterator[_Loss]:
+        why = "has a baseline, and was not measured: restore it, or delete its baselines too"
+        for file in self._unmeasured_baselines:
+            yield _Loss(str((self._config.rootpath / file).parent), file, why)
 
     def _misspelled(self) -> Iterator[_Loss]:
         for folder, (path, cure) in sorted(self._misnamed.items()):
@@ -378,7 +402,9 @@ class Selection:
     def _empty(self) -> list[Path]:
         """The skills without cases; in a pull request, those of them that are new or changed."""
         discovery = discovery_of(self._config)
-        folders = sorted(map(Path, self._visited), key=lambda folder: folder.name)
+        # Cases of a setting may be anywhere, and were collected then.
+        visited = map(Path, self._visited.difference(self._folders.values()))
+        folders = sorted(visited, key=lambda folder: folder.name)
         empty = (folder for folder in folders if not discovery.skill_has_cases(folder))
         return [*(self.branch.changed(empty) if self.branch else empty)]
 
@@ -393,7 +419,10 @@ class Selection:
         start = self._config.invocation_params.dir
         ignored = self._config.getoption("ignore") if self.branch is None else None
         meant = [Path(os.path.abspath(start / each)) for each in ignored or ()]  # noqa: PTH100  links stay
-        tops = filter(Path.is_dir, arguments_of(self._config))
+        tops = [each for each in arguments_of(self._config) if each.is_dir()]
+        by_setting = self._config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        if by_setting and not self._visited and self.branch is None:
+            tops = [self._config.rootpath]
         below = (folder for top in tops for folder in skill_folders(top))
         return [
             folder

@@ -171,6 +171,7 @@ class Reporting:
             self._decide(session)
             if ended:
                 self._selection.note_lost(self._records.trials)
+                self._note_baselines()
             if self._measures:
                 self._report_skills_without_cases(session)
             if self._settings.baseline_update:
@@ -196,6 +197,12 @@ class Reporting:
         # Those of a file after each other, as pytest prints its name once for tests in a row.
         for gate in sorted(gates, key=lambda each: each.cell.path):
             report_gate(session, gate)
+
+    def _note_baselines(self) -> None:
+        if self._settings.compare == "baseline" and self._recorded:
+            measured = {gate.cell.case_file or gate.cell.path for gate in self._gates}
+            recorded = map(baseline.case_file_of, self._recorded)
+            self._selection.note_baselines(recorded, measured)
 
     def _report_skills_without_cases(self, session: pytest.Session) -> None:
         """Report each changed skill without cases as a test, which fails where they are to."""
@@ -249,7 +256,7 @@ class Reporting:
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(dict.fromkeys(line for lines in self._unreadable for line in lines)),
-            without_trials=tuple(selection.without_trials()) if selection.branch else (),
+            without_trials=tuple(selection.losses()),
             without_cases=len(selection.without_cases),
             not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),

@@ -246,6 +246,7 @@ def test_a_skill_that_was_moved_and_rewritten_is_found_by_its_other_files(
     result = run_once(*OFFLINE, COMPARE, LENIENT)
 
     result.stdout.fnmatch_lines(["invoices on offline: * (* with the skill, main 1/1*)"])
+    result.stdout.no_fnmatch_line("*was deleted or moved*")
     assert git(repository, "status", "--porcelain", "--", "skills") == before
 
 

@@ -239,3 +239,11 @@ def test_an_edited_catalogue_that_describes_an_unchanged_skill_otherwise_is_name
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(["exit code 75: billing: the catalogue file is not up to date, *"])
+
+
+def test_recordings_may_be_outside_of_the_repository(repository: Path, run_once: Run) -> None:
+    changed(repository)
+
+    result = run_once(*ARGS, "--upskill-cache-dir=../outside")
+
+    assert result.parseoutcomes()["passed"] == 3

@@ -447,3 +447,44 @@ def test_a_baseline_of_queries_is_no_case_file(branch: Path, run_once: Run) -> N
     result = run_once(*ARGS)
 
     result.stdout.no_fnmatch_line("*deleted or moved*")
+
+
+def test_cases_that_a_setting_finds_elsewhere_are_not_called_lost(
+    branch: Path, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "quiz").mkdir()
+    shutil.rmtree(branch / "evals")
+    (branch / "skill_meta.json").rename(pytester.path / "quiz" / "b.json")
+    pytester.makeini("[pytest]\nupskill_case_files = quiz/b.json=skills/billing")
+    commit_all(pytester.path)
+    git(pytester.path, "branch", "--force", "main", "HEAD")
+    change(branch)
+
+    result = run_once(*ARGS, "quiz", "--upskill-fail-on=regression,cases")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert Path("r.md").read_text("utf-8").splitlines()[1].startswith("### \u2705")
+
+
+def test_a_failure_that_a_mark_excuses_costs_the_tick(
+    branch: Path, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    (branch / "skill_meta.json").write_text(
+        json.dumps({"cases": [{**CASES[0], "expected": {"contains": "never"}}, CASES[1]]}), "utf-8"
+    )
+    commit_all(pytester.path)
+    git(pytester.path, "branch", "--force", "main", "HEAD")
+    change(branch)
+    pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n"
+        "        if '::a' in item.nodeid: item.add_marker(pytest.mark.xfail)\n"
+    )
+
+    result = run_once(*ARGS)
+
+    assert result.ret == pytest.ExitCode.OK
+    _, title, *_ = Path("r.md").read_text("utf-8").splitlines()
+    assert title.startswith("### \u2754")
+    assert "1 failure excused by xfail" in title

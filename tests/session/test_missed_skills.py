@@ -139,3 +139,15 @@ def test_a_skill_of_the_named_folder_that_pytest_does_not_enter_is_named_itself(
     result = run_once("--upskill-models", "offline", "skills")
 
     result.stdout.fnmatch_lines(["upskill: pytest does not look for tests in skills/billing: *"])
+
+
+def test_settings_that_keep_pytest_from_every_skill_are_told(
+    write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makeini("[pytest]\ntestpaths = tests\nupskill_models = offline")
+    (pytester.mkdir("tests") / "test_a.py").write_text("def test_a(): pass", "utf-8")
+
+    result = run_once()
+
+    result.stdout.fnmatch_lines(["upskill: pytest does not look for tests in skills: *"])

@@ -37,13 +37,14 @@ OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
 def mark(report: Report) -> exit_code.Outcome:
     """Return the outcome as its icon shows it.
 
-    There is no tick where a skill is worse or loses checks, or where a gate is not decided or a
-    comparison not made.
+    There is no tick where a skill is worse or loses checks, where a failure is excused, or where a
+    gate is not decided or a comparison not made.
     """
     outcome = exit_code.outcome(report)
     is_open = any(gate.outcome == "skipped" for gate in (*report.lifts, *report.triggers))
     is_open |= _is_uncompared(report)
     unanswered = {each.path for each in report.unmeasured_skills if not each.chooses}
+    is_open |= any(trial.excused for trial in report.trials)
     is_open |= not unanswered <= {gate.cell.path for gate in report.lifts}
     is_worse = overall_verdict(report) in _WORSE or _with_other_cases(report)
     is_doubtful = is_open or is_worse or any(each.without_trials for each in report.sessions)
@@ -110,6 +111,8 @@ def _unmeasured(report: Report) -> Iterator[str]:
         yield "some of what changed may not be measured"
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
+    if excused := sum(trial.excused for trial in report.trials):
+        yield f"{counted(excused, 'failure')} excused by xfail"
     if trials := exit_code.unrecorded_trials(report):
         yield f"{counted(len(trials), 'trial')} not recorded"
     if report.unmeasured_skills or any(exit_code.why_undecided(report)):
@@ -120,7 +123,7 @@ def _unmeasured(report: Report) -> Iterator[str]:
 
 def _is_uncompared(report: Report) -> bool:
     comparisons = (gate.comparison for gate in (*report.lifts, *report.triggers))
-    return any(each.lacking for each in comparisons if each)
+    return any(each.lacking or each.lost for each in comparisons if each)
 
 
 def _with_other_cases(report: Report) -> set[str]:
