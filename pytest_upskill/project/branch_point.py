@@ -21,7 +21,7 @@ class BranchPoint:
         self.ref = ref
         self.project = project
         self._commit_of = cache(lambda home: git.merge_base(home, ref, project))
-        self._names_in = cache(self._ask_for_names)
+        self._names_in = cache(lambda home: git.names_in(self._commit_of(home), home))
 
     def commit(self, folder: Path) -> str:
         """Return the commit, in the repository of a folder.
@@ -45,9 +45,6 @@ class BranchPoint:
         changed, tracked = self._names_in(home)
         is_ignored = place.name not in tracked and (place / "SKILL.md").exists()
         return place.name in changed or is_ignored
-
-    def _ask_for_names(self, home: Path) -> tuple[set[str], set[str]]:
-        return git.changed_names(self._commit_of(home), home), git.names_of_skills(home)
 
 
 def _home(folder: Path) -> Path:

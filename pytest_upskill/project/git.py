@@ -139,18 +139,12 @@ def gone_files(commit: str, folder: Path) -> dict[Path, Path | None]:
     Raises:
         GitError: A git command fails.
     """
-    top, gone = top_of(folder), _gone_names(commit, folder).items()
-    return {top / old: top / new if new else None for old, new in gone}
-
-
-def _gone_names(commit: str, folder: Path) -> dict[str, str]:
-    """Return the new name, "" if there is none, of each file that left its place since a commit."""
     args = ("diff", "-M", "--diff-filter=DR", "--name-status", "-z", commit, "--", _NOT_OURS)
-    fields = iter(_text(folder, *args).split("\0"))
-    gone: dict[str, str] = {}
+    top, fields = top_of(folder), iter(_text(folder, *args).split("\0"))
+    gone: dict[Path, Path | None] = {}
     for status in filter(None, fields):  # a rename's has a score, and a new name follows
-        old = next(fields)
-        gone[old] = next(fields) if status.startswith("R") else ""
+        old = top / next(fields)
+        gone[old] = top / next(fields) if status.startswith("R") else None
     return gone
 
 
@@ -212,34 +206,20 @@ def is_changed(commit: str, folder: Path, *beside: Path) -> bool:
     return bool(untracked or _text(folder, "ls-files", "--others", "--", "SKILL.md"))
 
 
-def changed_names(commit: str, folder: Path) -> set[str]:
-    """Return the names in a folder of what differs from a commit, ignored files aside.
+def names_in(commit: str, folder: Path) -> tuple[set[str], set[str]]:
+    """Return the names in a folder of what differs from a commit, and of the skills git knows.
+
+    What counts as a difference is said in `is_changed`.
 
     Raises:
         GitError: A git command fails.
     """
-    args = (
-        "diff",
-        "--relative",
-        "--name-only",
-        "-z",
-        "--ignore-submodules=none",
-        commit,
-        "--",
-        ".",
-    )
-    untracked = _text(folder, "ls-files", "--others", "--exclude-standard", "-z")
-    return {name.partition("/")[0] for name in (_text(folder, *args) + untracked).split("\0")}
-
-
-def names_of_skills(folder: Path) -> set[str]:
-    """Return the names of the skills in a folder of which git knows the ``SKILL.md``.
-
-    Raises:
-        GitError: A git command fails.
-    """
-    names = _text(folder, "ls-files", "-z", "--", ":(glob)*/SKILL.md").split("\0")
-    return {name.partition("/")[0] for name in names}
+    options = ("--relative", "--name-only", "-z", "--ignore-submodules=none")
+    changed = _text(folder, "diff", *options, commit, "--", ".")
+    changed += _text(folder, "ls-files", "--others", "--exclude-standard", "-z")
+    known = _text(folder, "ls-files", "-z", "--", ":(glob)*/SKILL.md")
+    first = [{name.partition("/")[0] for name in text.split("\0")} for text in (changed, known)]
+    return first[0], first[1]
 
 
 def rewritten(commit: str, folder: Path, path: Path) -> str:
