@@ -297,7 +297,7 @@ class Selection:
         return _lines(self._serious())
 
     def _serious(self) -> Iterator[_Loss]:
-        return self._losses() if self.branch else self._of_baselines()
+        return self._losses() if self.branch else self._of_baselines(with_skill=False)
 
     @cached_property
     def without_cases(self) -> dict[str, str]:
@@ -321,8 +321,6 @@ class Selection:
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
         yield from _lines(self._deleted())
-        # With its skill, a case file may have been deleted for good.
-        yield from _lines(each for each in self._of_baselines() if each.folder in self._visited)
         if self.branch is not None:
             homes = {Path(each).parent for each in (*self._visited, *self._folders.values())}
             yield from self.branch.stale_catalogue(homes)
@@ -330,8 +328,8 @@ class Selection:
     def _losses(self) -> Iterator[_Loss]:
         """Yield what is not measured; in a pull request, only what that is the cause of."""
         yield from self._misspelled()
-        yield from self._of_baselines()
-        lost = (*self._deleted(), *self._of_baselines())
+        yield from self._of_baselines(with_skill=False)
+        lost = (*self._deleted(), *self._of_baselines(with_skill=False))
         explained = {*self._misnamed, *(loss.folder for loss in lost)}
         others = [each for each in self._empty if str(each) not in explained]
         skill = shown(others[0], self._config) if len(others) == 1 else "SKILL"
@@ -341,10 +339,12 @@ class Selection:
             yield from self._not_named(self.branch.changed(map(Path, sorted(self._outside))))
             yield from self._taken_away(self.branch)
 
-    def _of_baselines(self) -> Iterator[_Loss]:
+    def _of_baselines(self, *, with_skill: bool) -> Iterator[_Loss]:
         why = "has a baseline, and was not measured: restore it, or delete its baselines too"
         for file in self._unmeasured_baselines:
-            yield _Loss(str((self._config.rootpath / file).parent), file, why)
+            folder = str((self._config.rootpath / file).parent)
+            if (folder in self._visited) is with_skill:
+                yield _Loss(folder, file, why)
 
     def _misspelled(self) -> Iterator[_Loss]:
         for folder, (path, cure) in sorted(self._misnamed.items()):
@@ -374,6 +374,8 @@ class Selection:
             yield _Loss("", file, f"was for a skill deleted or renamed {since}: write its new name")
 
     def _deleted(self) -> Iterator[_Loss]:
+        """Yield the case files that were deleted, while their skills are still there."""
+        yield from self._of_baselines(with_skill=True)
         for folder in self._empty:
             if why := self.branch and self.branch.why_no_cases_any_more(folder):
                 yield _Loss(str(folder), folder.name, f"has {why}")
