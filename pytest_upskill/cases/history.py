@@ -164,6 +164,10 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
+def _named(case: str) -> str:
+    return f"case {case}" if case.isdecimal() else case
+
+
 def _with_case_changes(
     skill: Skill, old: Path, top: Path, since: str, extensions: Extensions
 ) -> Skill:
@@ -197,7 +201,9 @@ def _with_case_changes(
     is_hidden_now = skill.hidden and not before.hidden
     unasked = [case.id for case in skill.cases if case.trigger and is_hidden_now]
     kinds = (("removed", removed), ("changed", changed), ("not asked any more", unasked))
-    what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
+    what = "; ".join(
+        f"{kind}: {listed([*map(_named, names)], _NAMED)}" for kind, names in kinds if names
+    )
     return replace(
         skill,
         case_changes=f"cases since {since}: {what}" if what else "",

@@ -127,7 +127,7 @@ def test_a_case_removed_from_a_file_that_the_settings_list_is_named(
     folder = write_skill()
     (folder / "skill_meta.json").unlink()
     file = pytester.mkdir("cases") / "more.json"
-    cases = [{"id": i, "input": f"{i}?", "expected": {"contains": "37"}} for i in "ab"]
+    cases = [{"id": i, "input": f"{i}?", "expected": {"contains": "37"}} for i in "a2"]
     file.write_text(json.dumps({"cases": cases}), "utf-8")
     commit_all(pytester.path)
     git(pytester.path, "switch", "--quiet", "--create", "branch")
@@ -136,4 +136,4 @@ def test_a_case_removed_from_a_file_that_the_settings_list_is_named(
 
     result = run_once("--upskill-models=offline", COMPARE, "-o", setting, "skills", "cases")
 
-    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: b: *"])
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: case 2: *"])

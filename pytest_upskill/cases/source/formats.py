@@ -44,7 +44,8 @@ _TRAILING_COMMA = "a comma before the closing bracket: remove it"
 _HINTS = {
     r"//|/\*|#": 'JSON has no comments: remove it, or write "$comment": "..." in the object',
     r",\s*[}\]]": _TRAILING_COMMA,
-    r"'": "JSON strings need double quotes",
+    r"['\u2018-\u201f]": "JSON strings need plain double quotes",
+    r"<{7}|={7}|>{7}": "a merge conflict: keep one of the two versions",
     r"\s*\Z": "the document ends too early: a closing bracket is missing",
 }
 """Cures, by a pattern of the text at the error."""
