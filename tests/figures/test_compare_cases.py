@@ -136,4 +136,6 @@ def test_a_case_removed_from_a_file_that_the_settings_list_is_named(
 
     result = run_once("--upskill-models=offline", COMPARE, "-o", setting, "skills", "cases")
 
-    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: case 2: *"])
+    result.stdout.fnmatch_lines(
+        ["billing on offline: cases since main (???????): removed: case 2: *"]
+    )

@@ -131,10 +131,12 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
     scored = [key for key in _SCORED if len(counted) > 1 and (key in test or key in default)]
     options = {**_object(default.get("options")), **_object(test.get("options"))}
     routes = metadata.get("type") in {"trigger", "routing"}
+    elsewhere = {"vars", "metadata", *_SCORED, *(() if is_one else ("description", "id"))}
+    own = {key: part for key, part in test.items() if key not in elsewhere}
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
         case = {
-            **{key: test[key] for key in ("description", "id") if key in test and is_one},
+            **own,
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
             "assert": [
                 {**each, "routes": routes} if isinstance(each, dict) else each

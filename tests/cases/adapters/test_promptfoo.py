@@ -146,6 +146,16 @@ def test_what_would_be_measured_otherwise_is_skipped_with_that_reason(
     assert reason in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_misspelled_key_is_named_with_its_place(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = f"{{vars: {{q: Which?}}, {CHECKED.replace('assert', 'asserts')}}}"
+
+    measured({"skills/csv/evals/promptfooconfig.yaml": f"prompts: [a]\ntests: [{test}]\n"})
+
+    assert "promptfooconfig.yaml:2:26: tests[0].asserts: is not read" in capsys.readouterr().out
+
+
 def test_a_check_without_weight_does_not_count(measured: Measured) -> None:
     checks = "[{type: contains, value: price}, {type: contains, value: rows, weight: 0}]"
     test = f"{{description: a, vars: {{q: Which column has missing values?}}, assert: {checks}}}"
