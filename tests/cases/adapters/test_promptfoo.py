@@ -153,7 +153,9 @@ def test_a_misspelled_key_is_named_with_its_place(
 
     measured({"skills/csv/evals/promptfooconfig.yaml": f"prompts: [a]\ntests: [{test}]\n"})
 
-    assert "promptfooconfig.yaml:2:26: tests[0].asserts: is not read" in capsys.readouterr().out
+    assert "promptfooconfig.yaml:2:29: tests[0].asserts: is not read" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_a_check_without_weight_does_not_count(measured: Measured) -> None:
