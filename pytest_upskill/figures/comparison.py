@@ -1,7 +1,6 @@
 """Comparison of a cell with its past, a baseline or a git ref, to detect regressions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from pytest_upskill import stats
@@ -237,33 +236,34 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         what = "trigger baseline" if cell.chooses else "baseline"
         return replace(comparison, notes=(f"no {what}: {_RECORD}",), lacking=True)
     recorded = {case.id: case for case in baseline.cases}
-    cases = tuple(
-        _compared(trial, old.with_skill)
-        for trial in cell.current_trials
-        if (old := recorded.get(trial.case))
-        and (trial.prompt_digest, trial.grader_digest) == (old.digest, old.grader)
-    )
-    same = {case.id for case in cases}
-    here = {(each.prompt_digest, each.grader_digest) for each in cell.current_trials}
-    unmeasured = {*cell.skipped, *(each.case for each in cell.trials if not each.runs)}
-    # One that only has another name now was not lost.
-    kept = {old.id for old in baseline.cases if (old.digest, old.grader) in here}
-    notes = tuple(_not_compared(cell, recorded, same))
+    trials = cell.current_trials
+    same = {each.case: old for each in trials if (old := _same_case(each, recorded))}
+    compared = [trial for trial in trials if trial.case in same]
+    cases = tuple(_compared(trial, same[trial.case].with_skill) for trial in compared)
+    notes, lost = _not_compared(cell, recorded, same)
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
         what = "query" if cell.chooses else "case"
         notes = (f"no {what} in common with the baseline: {_RECORD}", *notes)
-    drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
-    digests = {trial.skill_digest for trial in cell.current_trials}
+    drift = _other_model(cell, baseline) or _other_results(cell, same)
+    digests = {trial.skill_digest for trial in trials}
     return replace(
         comparison,
         cases=cases,
         lacking=lacking,
-        lost=tuple(sorted(recorded.keys() - same - kept - unmeasured)),
+        lost=lost,
         drift=drift,
         notes=notes,
         same_skill=not cell.chooses and digests == {baseline.skill_digest},
     )
+
+
+def _same_case(trial: TrialResult, recorded: Mapping[str, BaselineCase]) -> BaselineCase | None:
+    """Return the recorded case with the prompt and the checks of a trial; its name may differ."""
+    named = recorded.get(trial.case)
+    task = (trial.prompt_digest, trial.grader_digest)
+    candidates = [named] if named else recorded.values()
+    return next((old for old in candidates if (old.digest, old.grader) == task), None)
 
 
 def note_of_changes(cell: Cell) -> str:
@@ -308,28 +308,36 @@ def _compared(trial: TrialResult, old: TrialResult | ArmCounts) -> ComparedCase:
 
 
 def _not_compared(
-    cell: Cell, recorded: Mapping[str, BaselineCase], same: AbstractSet[str]
-) -> Iterator[str]:
-    """Yield lines about the cases that cannot be compared with the baseline."""
+    cell: Cell, recorded: Mapping[str, BaselineCase], same: Mapping[str, BaselineCase]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return lines about the cases that cannot be compared with the baseline, and those lost.
+
+    Args:
+        cell: The cell.
+        recorded: The cases of the baseline, by their names then.
+        same: Those that are compared, by their names now.
+    """
     here = {trial.case for trial in cell.current_trials if trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
-    for why, ids in (
-        ("changed since the baseline", (here & recorded.keys()) - same),
-        ("new since the baseline", here - recorded.keys()),
-        ("removed since the baseline", recorded.keys() - known),
+    changed = (here & recorded.keys()) - same.keys()
+    removed = recorded.keys() - known - {old.id for old in same.values()}
+    kinds = (
+        ("changed since the baseline", changed),
+        ("new since the baseline", here - recorded.keys() - same.keys()),
+        ("removed since the baseline", removed),
         ("without a valid run with the skill now", (recorded.keys() & known) - here),
-    ):
-        if ids:
-            yield f"not compared, {why}: {', '.join(sorted(ids))}"
+    )
+    notes = (f"not compared, {why}: {', '.join(sorted(ids))}" for why, ids in kinds if ids)
+    return tuple(notes), tuple(sorted(changed | removed))
 
 
-def _other_results(cell: Cell, recorded: Mapping[str, BaselineCase], same: AbstractSet[str]) -> str:
+def _other_results(cell: Cell, same: Mapping[str, BaselineCase]) -> str:
     """Return that results without the skill differ from the baseline's; empty if not clearly."""
     pairs = [
         (trial, old)
         for trial in cell.counted_trials
         if trial.arm == "without_skill" and trial.case in same and trial.runs
-        if (old := recorded[trial.case].without_skill)
+        if (old := same[trial.case].without_skill)
     ]
     # They differ if they do whatever the open runs would have shown.
     p = max(

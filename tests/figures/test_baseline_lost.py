@@ -53,10 +53,12 @@ def test_a_case_of_another_name_is_still_the_same(compare: Compare) -> None:
     cases = {"cases": [POT, {**LID, "id": "colour-of-the-lid"}]}
     Path("skills/tea/skill_meta.json").write_text(json.dumps(cases), "utf-8")
 
-    code, title, _ = compare("--upskill-fail-on=regression,cases")
+    code, title, out = compare("--upskill-fail-on=regression,cases")
 
     assert code == OK
     assert title.startswith("### \u2705 `2 gates passed")
+    assert "not compared" not in out
+    assert "tea on offline: +0 points against the baseline, not worse (2/2 with" in out
 
 
 def _delete_the_file() -> None:
