@@ -18,7 +18,7 @@ class KnownHost:
     """A host that a prefix of a model's name stands for."""
 
     prefix: str
-    """Also the host's name in genai-prices: under another one, its models have no price."""
+    """Also a name of the host in genai-prices, or one that `answers/prices.py` translates."""
     title: str
     url: str
     """Base URL."""

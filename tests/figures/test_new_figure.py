@@ -15,7 +15,7 @@ from tests.pages import CHECKOUT
 from tests.reporting import chosen, counted, report
 
 ROW = """
-    ("cases.hard", "count", "cases that never pass", lambda cell: len(cell.pairs) + 40),
+    ("cases.hard", "count", "cases that never pass", lambda lift: len(lift.pairs) + 40),
 )
 
 _ARM: """
