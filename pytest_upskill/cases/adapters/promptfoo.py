@@ -99,7 +99,8 @@ def _unrendered(value: object) -> Draft:
 
 
 def _options(value: object) -> Draft:
-    if unknown := next(iter(_object(value).keys() - {"provider", "rubricPrompt"}), None):
+    harmless = {"provider", "rubricPrompt", "runSerially"}
+    if unknown := next((key for key in _object(value) if key not in harmless), None):
         raise Flaw(f"{unknown} is not applied", Weight.LACKS)
     return Draft()
 
