@@ -333,16 +333,13 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
     """Yield a skill's trials, with what its arms and the models' agents need."""
-    settings = parent.config.stash[SETTINGS]
+    settings, catalogues = parent.config.stash[SETTINGS], catalogues_of(parent.config)
     try:
         if any(model.agent for model in settings.models):
             skill = with_files(skill)
         if settings.ref is not None:
             extensions = extensions_of(parent.ihook, parent.config.stash[RESOURCES].languages)
-            point, catalogues = (
-                branch_point(parent.config, settings.ref),
-                catalogues_of(parent.config),
-            )
+            point = branch_point(parent.config, settings.ref)
             skill = with_history(skill, point, extensions, catalogues)
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
@@ -357,7 +354,7 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
         max_tokens=settings.max_tokens,
         early_stop=settings.early_stop,
         judge=settings.judge,
-        catalogues=catalogues_of(parent.config),
+        catalogues=catalogues,
     )
 
 

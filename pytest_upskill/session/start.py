@@ -285,15 +285,11 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._was_interrupted:
             return []  # pytest says why
-        code = (
-            f"exit code {exit_code.NOT_MEASURED}: "
-            if exit_code.outcome(report) == "undecided"
-            else ""
-        )
         lines = [*exit_code.why_undecided(report, in_its_run=True)]
-        if code and not lines:
-            lines = ["not everything ran, as other lines say"]
-        return [f"{code}{each}" for each in lines]
+        if exit_code.outcome(report) != "undecided":
+            return lines
+        reasons = lines or ["not everything ran, as other lines say"]
+        return [f"exit code {exit_code.NOT_MEASURED}: {each}" for each in reasons]
 
 
 _SHOWN = {

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any
 
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.models import Model
 from pytest_upskill.project.digest import digest_of
-from pytest_upskill.trials.trial import Trial, block_of, request_of
+from pytest_upskill.trials.trial import Trial, request_of
 
 
 def arm_digests(trial: Trial) -> tuple[str, str]:
@@ -53,11 +53,6 @@ def case_digest(case: Case) -> str:
         *(case.workspace, asdict(case.setup), case.max_turns),
     ]
     return digest_of(_as_json([question, *_checks(case)]))
-
-
-def skill_digest(skill: Skill) -> str:
-    """Return the digest of the skill block that a model gets."""
-    return digest_of(block_of(skill))
 
 
 def judge_name(model: Model) -> str:
