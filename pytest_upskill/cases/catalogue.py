@@ -53,9 +53,7 @@ class Catalogue:
     @classmethod
     def of(cls, skills: Iterable[ListedSkill]) -> Catalogue:
         """Return the catalogue of some skills; of several with one name, the first counts."""
-        named: dict[str, ListedSkill] = {}
-        for skill in skills:
-            named.setdefault(skill.name, skill)
+        named = {skill.name: skill for skill in reversed([*skills])}
         return cls(skills=tuple(sorted(named.values())))
 
     @cached_property
@@ -74,12 +72,11 @@ class Catalogue:
     def why_unlisted(self, case: Case) -> str | None:
         """Return why the catalogue cannot test which skill a case expects, None if it can."""
         trigger = case.trigger
-        if trigger is None or trigger.should or not trigger.others:
+        others = trigger.others if trigger and not trigger.should else ()
+        if not others or any(map(self.named, others)):
             return None
-        if any(map(self.named, trigger.others)):
-            return None
-        names = " or ".join(map(repr, trigger.others))
-        meant = did_you_mean(trigger.others[0], sorted(self.names))
+        names = " or ".join(map(repr, others))
+        meant = did_you_mean(others[0], sorted(self.names))
         return (
             f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, "
             "or below"

@@ -110,8 +110,7 @@ class CaseDiscovery:
         return any(map(path.match, self.patterns))
 
     def _reading(self, path: Path) -> Reading | None:
-        others = registry.ADAPTERS if self._is_certain(path) else ()
-        return registry.read(path, read_text(path), adapters=others)
+        return registry.read(path, read_text(path), anywhere=self._is_certain(path))
 
     def _owning_skill(self, case_file: Path) -> Path | None:
         """Return what `owning_skill` does.

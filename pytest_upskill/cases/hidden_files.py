@@ -101,9 +101,8 @@ def has_shape_of_cases(path: Path) -> bool:
     suffix = next((suffix for suffix in suffixes if suffix in CASE_SUFFIXES), None)
     if suffix is None or not path.is_file():
         return False
-    adapters = registry.ADAPTERS
     try:
-        return registry.read(path, read_text(path), suffix=suffix, adapters=adapters) is not None
+        return registry.read(path, read_text(path), suffix=suffix, anywhere=True) is not None
     except BadFile:
         return bool(registry.adapters_at(path))
 
@@ -117,7 +116,7 @@ def without_cases(skill: SkillText, folder: Path) -> tuple[str, Sequence[re.Matc
     entries = [*UNSPECIFIED.finditer(text, 0, skill.body_at)]
     with suppress(BadFile):
         front, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
-        reading = registry.read(file, front, suffix=".yaml", adapters=registry.ADAPTERS)
+        reading = registry.read(file, front, suffix=".yaml", anywhere=True)
     if reading is None:
         return text, ()
     for entry in reversed(entries):

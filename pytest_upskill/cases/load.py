@@ -192,7 +192,7 @@ class _Loader:
             raise BadFile([Problem(what=what)])
         reading = self._discovery.reading(self._path)
         if reading is None:
-            reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
+            reading = registry.read(self._path, text, anywhere=True)
         if reading is None:
             raise registry.unfit()
         return reading

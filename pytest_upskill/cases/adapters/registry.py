@@ -4,7 +4,7 @@ The same answer hides a file from models and agents; see `hidden_files.py`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePath
 from typing import Any
@@ -144,16 +144,14 @@ def is_folder_of_cases(path: PurePath) -> bool:
     return is_at(path.as_posix(), *places)
 
 
-def read(
-    path: Path, text: str, *, suffix: str = "", adapters: Iterable[Adapter] = ()
-) -> Reading | None:
+def read(path: Path, text: str, *, suffix: str = "", anywhere: bool = False) -> Reading | None:
     """Read a case file by the first adapter that fits, None if none does.
 
     Args:
         path: The file.
         text: Its text.
         suffix: Its format, such as ``.json``; "" for that of its name.
-        adapters: The adapters to try after those that have a place for it.
+        anywhere: Whether to try the others too, after the adapters that have a place for it.
 
     Raises:
         BadFile: It has a syntax error, or a file beside it that belongs to its cases.
@@ -164,7 +162,8 @@ def read(
     document = PARSERS[suffix](text)
     placed = adapters_at(path)
     certain = None
-    others = (each for each in adapters if any(suffix[1:] in place for place in each.places))
+    tried = ADAPTERS if anywhere else ()
+    others = (each for each in tried if any(suffix[1:] in place for place in each.places))
     for adapter in dict.fromkeys((*placed, *others)):
         try:
             beside = adapter.beside(path, document.value)

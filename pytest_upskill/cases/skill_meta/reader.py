@@ -46,15 +46,10 @@ def read_cases(
         raise BadFile([*problems, *translated(document, error, meant=suggest_key)]) from None
     if problems:
         raise BadFile(problems)
-    entries = file.cases or file.tests
-    ids = case_ids(
-        [
-            (each.id or "", each.input, value)
-            for each, value in zip(entries, raw.values(), strict=True)
-        ]
-    )
+    entries = [*zip(file.cases or file.tests, raw.items(), strict=True)]
+    ids = case_ids([(each.id or "", each.input, value) for each, (_, value) in entries])
     cases: dict[JsonPath, Case] = {}
-    for entry, case_id, (path, value) in zip(entries, ids, raw.items(), strict=True):
+    for (entry, (path, value)), case_id in zip(entries, ids, strict=True):
         line, column = document.place(path)
         case = replace(_case(entry, value, file), id=case_id, line=line, column=column)
         try:

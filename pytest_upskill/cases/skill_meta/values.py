@@ -104,15 +104,14 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
     # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
-    schema = (
-        _read_json(Around.of(info).folder(value).beside, value) if isinstance(value, str) else value
-    )
-    if not isinstance(schema, dict):
-        raise wrong_value(schema, "a JSON Schema (an object) or the path of one")
-    if not schema:
+    if isinstance(value, str):
+        value = _read_json(Around.of(info).folder(value).beside, value)
+    if not isinstance(value, dict):
+        raise wrong_value(value, "a JSON Schema (an object) or the path of one")
+    if not value:
         raise ValueError("must not be empty: every answer would be valid")
-    check_schema(schema)
-    return schema
+    check_schema(value)
+    return value
 
 
 def _workspace_name_problem(name: str) -> str | None:
