@@ -34,7 +34,6 @@ def make_program_client(
     slots: asyncio.Semaphore,
     *,
     timeout: float,
-    max_in_flight: int,
 ) -> CliClient:
     """Make the client that runs the program of a model's agent.
 
@@ -44,7 +43,6 @@ def make_program_client(
         resources: What all requests of the session share.
         slots: Limits the programs that run at once.
         timeout: Seconds until a reply must begin.
-        max_in_flight: Maximum number of requests in flight at the host.
 
     Raises:
         ProviderError: The program is not installed.
@@ -52,7 +50,8 @@ def make_program_client(
     cli, wire = PROGRAMS[model.agent], model.agent_format
     assert wire is not None
     # Without a timeout: that of a stream, which restarts with each part, is the upstream's.
-    retries = Retries(pace=Pace(max_in_flight), host=endpoint.host, activity=resources.activity)
+    pace, activity = Pace(resources.concurrency), resources.activity
+    retries = Retries(pace=pace, host=endpoint.host, activity=activity)
     return CliClient(
         cli=cli,
         installed=cli.find(),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
@@ -39,11 +39,6 @@ class Completions:
     """The host of each model."""
     resources: Resources
     """The recordings, the budget, the bill and the agents of the session."""
-    _: KW_ONLY
-    concurrency: int
-    """Requests in flight at one host."""
-    record_command: str
-    """The command that records what a replay lacks."""
 
     def __post_init__(self) -> None:
         self._cache = self.resources.cache
@@ -188,7 +183,7 @@ class Completions:
         host = self.hosts[request.model]
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        record = f"record it (without a key, a maintainer does): {self.record_command}"
+        record = f"record it (without a key, a maintainer does): {self._cache.record_command}"
         if changed.startswith("url "):
             record = f"ask the same host (ANTHROPIC_BASE_URL and its like), or {record}"
         if not self._cache.folder.is_dir():
@@ -219,7 +214,7 @@ class Completions:
     def _paced(self, host: Host, client: Client) -> Client:
         """Return a client that sends at the host's pace, with retries, or in batches."""
         retries = Retries(
-            pace=Pace(self.concurrency, timeout=host.timeout),
+            pace=Pace(self.resources.concurrency, timeout=host.timeout),
             host=urlsplit(host.url).netloc or host.name,
             activity=self.resources.activity,
         )

@@ -100,11 +100,7 @@ _FURTHER_STEPS = 0.3
 
 
 def forecast(
-    trials: Iterable[Trial],
-    hosts: Mapping[Model, Host],
-    resources: Resources,
-    *,
-    concurrency: int = 1,
+    trials: Iterable[Trial], hosts: Mapping[Model, Host], resources: Resources
 ) -> CostForecast:
     """Return what the trials will request.
 
@@ -112,7 +108,6 @@ def forecast(
         trials: Those that will run.
         hosts: The host of each model.
         resources: The recordings, and the prices of the models.
-        concurrency: Requests in flight at one host.
     """
     by_model: defaultdict[Model, list[Trial]] = defaultdict(list)
     for trial in (trials := list(trials)):
@@ -130,7 +125,7 @@ def forecast(
         asked = [*estimates, judgements]
     by_host: defaultdict[Host, float] = defaultdict(float)
     for each in asked:
-        in_flight = min(concurrency, max(1, each.answers))
+        in_flight = min(resources.concurrency, max(1, each.answers))
         by_host[hosts[each.model]] += (each.likely_seconds or 0.0) / in_flight
     is_known = all(each.likely_seconds is not None for each in asked)
     return CostForecast(

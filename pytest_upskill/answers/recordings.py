@@ -208,6 +208,8 @@ class Cache:
         """The model that custom hosts serve now, by URL and the name that is requested."""
         self.installed_agents: dict[str, str] = {}
         """The versions of agents that are installed now, by the prefix of their models."""
+        self.record_command = ""
+        """The command that records what a replay lacks."""
         self._replacements = Counter[tuple[str, str]]()
         """Number of replayed answers of each model, or version of an agent, that has been replaced:
         by what, and what was recorded."""

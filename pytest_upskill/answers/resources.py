@@ -85,6 +85,8 @@ class Resources:
     bill: Bill
     redactor: Redactor
     batches: BatchNotes
+    concurrency: int
+    """Requests in flight at one host."""
 
 
 class WorkError(Exception):
@@ -98,7 +100,6 @@ class Workplace:
     resources: Resources
     hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
     """Returns the host of each model, and checks that requests to it can be sent."""
-    concurrency: int
     max_tokens: int
     """Maximum output tokens of an answer."""
     extensions: Extensions

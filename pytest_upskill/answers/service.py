@@ -56,10 +56,8 @@ class Service:
         trials: By key, in the order in which their answers will be needed.
         hosts: The host of each model.
         resources: The cache, budget, prices and other resources of the session.
-        concurrency: Requests in flight at one host.
         lookahead: Maximum number of runs that start before a test waits for them; None for no
             limit.
-        record_command: The command that records what a replay lacks.
     """
 
     def __init__(
@@ -68,15 +66,10 @@ class Service:
         hosts: Mapping[Model, Host],
         resources: Resources,
         *,
-        concurrency: int,
         lookahead: int | None = None,
-        record_command: str = "",
     ) -> None:
         self._trials, self._judged_together = trials, _arms_of_judged_cases(trials)
-        source = Completions(
-            hosts, resources, concurrency=concurrency, record_command=record_command
-        )
-        self._runs = Runs(trials.values(), source, resources)
+        self._runs = Runs(trials.values(), Completions(hosts, resources), resources)
         early_stop = any(trial.early_stop for trial in trials.values())
         self._rounds = Rounds(trials.values())
         batches = resources.batches.enabled
@@ -98,7 +91,7 @@ class Service:
             # A run of a later round waits for earlier rounds, which must have started before.
             in_order=early_stop,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
-            width=max(2 * concurrency, len(run_keys) if batches else 0),
+            width=max(2 * resources.concurrency, len(run_keys) if batches else 0),
             # Batches take all runs at once: a part of them would only make a further batch.
             lookahead=None if batches else lookahead,
             # A run that is missing is requested again at the end, when the trouble may be over.

@@ -93,9 +93,7 @@ class Fetching:
         judges = (trial.judge for trial in trials.values() if trial.case.judge_checks)
         models += filter(None, judges)
         self._hosts = hosts_of(self._config, dict.fromkeys(models))
-        self._forecast = forecast(
-            trials.values(), self._hosts, resources, concurrency=settings.concurrency
-        )
+        self._forecast = forecast(trials.values(), self._hosts, resources)
         if not settings.dry_run and (problems := dict.fromkeys(self._problems())):
             raise pytest.UsageError("\n".join(problems))
 
@@ -128,14 +126,13 @@ class Fetching:
         stops_at_failure = config.getoption("maxfail") or config.getoption("stepwise", False)
         may_waste_answers = stops_at_failure and not settings.early_stop
         command = _recording_command(config.invocation_params.args, settings.ref)
+        cache.record_command = self._resources.redactor.redact(command)
         self._service = Service(
             self._trials,
             self._hosts,
             self._resources,
-            concurrency=settings.concurrency,
             # A session that stops at a failure must not have paid for many answers beyond it.
             lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
-            record_command=self._resources.redactor.redact(command),
         )
         return self._service, Progress(config, self._service, self._trials)
 
@@ -263,10 +260,7 @@ def _hosts_without_plugin(
             from pytest_upskill.agents.program_client import make_program_client
 
             open_client = partial(
-                make_program_client,
-                *(model, endpoint, resources, slots),
-                timeout=settings.timeout,
-                max_in_flight=settings.concurrency,
+                make_program_client, model, endpoint, resources, slots, timeout=settings.timeout
             )
         host = Host(
             name=model.address,

@@ -97,6 +97,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         activity=InFlight(),
         bill=Bill(),
         redactor=redactor,
+        concurrency=settings.concurrency,
     )
     return settings, resources
 

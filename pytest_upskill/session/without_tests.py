@@ -210,7 +210,6 @@ def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Confi
     workplace = Workplace(
         resources=resources,
         hosts=partial(hosts_of, config),
-        concurrency=settings.concurrency,
         max_tokens=settings.max_tokens,
         extensions=extensions_of(config.hook, resources.languages),
         decide=partial(decider, config.hook),

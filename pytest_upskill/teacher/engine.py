@@ -158,7 +158,6 @@ class Engine:
             {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
             replace(self.workplace.resources, budget=budget),
-            concurrency=self.workplace.concurrency,
         )
         try:
             runs = [service.run_results(str(place)) for place in range(len(trials))]
