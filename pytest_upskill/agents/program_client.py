@@ -28,12 +28,7 @@ from pytest_upskill.sandbox.run import Sandbox
 
 
 def make_program_client(
-    model: Model,
-    endpoint: Endpoint,
-    resources: Resources,
-    slots: asyncio.Semaphore,
-    *,
-    timeout: float,
+    model: Model, endpoint: Endpoint, resources: Resources, slots: asyncio.Semaphore
 ) -> CliClient:
     """Make the client that runs the program of a model's agent.
 
@@ -42,7 +37,6 @@ def make_program_client(
         endpoint: The model's host and key.
         resources: What all requests of the session share.
         slots: Limits the programs that run at once.
-        timeout: Seconds until a reply must begin.
 
     Raises:
         ProviderError: The program is not installed.
@@ -55,7 +49,7 @@ def make_program_client(
     return CliClient(
         cli=cli,
         installed=cli.find(),
-        upstream=Upstream(endpoint, wire, timeout=timeout, retries=retries),
+        upstream=Upstream(endpoint, wire, timeout=resources.timeout, retries=retries),
         budget=resources.budget,
         slots=slots,
         sandbox=resources.agent_sandbox(),

@@ -214,7 +214,7 @@ class Completions:
     def _paced(self, host: Host, client: Client) -> Client:
         """Return a client that sends at the host's pace, with retries, or in batches."""
         retries = Retries(
-            pace=Pace(self.resources.concurrency, timeout=host.timeout),
+            pace=Pace(self.resources.concurrency, timeout=self.resources.timeout),
             host=urlsplit(host.url).netloc or host.name,
             activity=self.resources.activity,
         )

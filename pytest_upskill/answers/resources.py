@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,8 +38,6 @@ class Host:
     """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True
     """Whether requests may offer tools, as far as is known before the first request."""
-    timeout: float = math.inf
-    """Timeout of a request in seconds."""
     runs_agents: bool = False
     """Whether its client runs agents, with retries and within the budget."""
     may_have_batches: bool = False
@@ -87,6 +84,8 @@ class Resources:
     batches: BatchNotes
     concurrency: int
     """Requests in flight at one host."""
+    timeout: float
+    """Timeout of a request in seconds."""
 
 
 class WorkError(Exception):

@@ -1,7 +1,6 @@
 """Answers of a session: hosts, what must hold before the first request, the start and the end."""
 
 import asyncio
-import math
 import os
 import re
 import shlex
@@ -197,7 +196,6 @@ def hosts_of(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host
             name=model.address,
             url="",
             open=partial(PluginClient, client, model.address, redactor=resources.redactor),
-            timeout=settings.timeout,
             # Not recorded under a vendor's model name: it could be taken for the vendor's.
             records_answers=model.is_language_model and model.provider not in _VENDORS_BY_NAME,
             accepts_tools=getattr(client, "accepts_tools", False) is True,
@@ -259,16 +257,13 @@ def _hosts_without_plugin(
             # Imported here: most runs have no agents.
             from pytest_upskill.agents.program_client import make_program_client
 
-            open_client = partial(
-                make_program_client, model, endpoint, resources, slots, timeout=settings.timeout
-            )
+            open_client = partial(make_program_client, model, endpoint, resources, slots)
         host = Host(
             name=model.address,
             url=endpoint.url,
             open=open_client,
             records_answers=model.is_language_model,
             accepts_tools=model.is_language_model,
-            timeout=math.inf if is_program else settings.timeout,
             runs_agents=is_program,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             may_have_batches=(may_batch := may_have_batches(model)),

@@ -98,6 +98,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         bill=Bill(),
         redactor=redactor,
         concurrency=settings.concurrency,
+        timeout=settings.timeout,
     )
     return settings, resources
 
