@@ -148,7 +148,7 @@ class _Recordings:
 
     def __init__(self, hosts: Mapping[Model, Host], resources: Resources) -> None:
         self._hosts = hosts
-        self._cache, self._prices = resources.cache, resources.prices
+        self._cache, self._prices = resources.cache, resources.budget.prices
         self._batch = resources.batches.enabled
         self._mean = cache(self._mean_of_kind)  # many requests are of one kind
         self._asked = Counter[str]()

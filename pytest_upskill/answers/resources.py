@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.answers.batches import BatchNotes
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.catalogue import Catalogues
@@ -76,7 +75,6 @@ class Resources:
     """Returns the sandbox for the tools of agents; also slow."""
     open_agent: Callable[[Client], Client]
     """Returns a client that runs the built-in agent, given that of its model."""
-    prices: Prices
     budget: Budget
     activity: InFlight
     bill: Bill

@@ -104,7 +104,7 @@ class Fetching:
             yield from request_problems({model: self._hosts[model] for model in models})
             if settings.max_cost is not None:
                 for model in self._forecast.unpriced:
-                    yield f"--upskill-max-cost: {resources.prices.problem(model)}"
+                    yield f"--upskill-max-cost: {resources.budget.prices.problem(model)}"
             agents = [model for model in models if model.agent]
             yield from agent_problems(agents, self._hosts, resources)
         if any(sandboxed_of(trial.case) for trial in self._trials.values()):

@@ -91,7 +91,6 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         compilers=compilers,
         agent_sandbox=sandbox,
         open_agent=open_agent,
-        prices=prices,
         budget=Budget(limit, prices, of_left_batches=batches.reserved),
         batches=batches,
         activity=InFlight(),

@@ -114,10 +114,7 @@ class Records:
         measured = {cell for cell, _ in self.measured}
         skills = (
             Unmeasured(
-                path=cell.path,
-                skill=cell.skill,
-                model=cell.model,
-                chooses=cell.chooses,
+                **cell._asdict(),
                 cases=tuple(skipped),
                 is_changed=is_missed(cell.path, {each.path for each in measured}),
             )

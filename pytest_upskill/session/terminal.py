@@ -228,7 +228,7 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
         for each in paid if len(paid) > 1 else ():
             yield f"  {each.model.label}: {each.answers} to request{_forecast_costs([each])}"
         for model in forecast.unpriced:
-            yield f"upskill: {resources.prices.problem(model)}"
+            yield f"upskill: {resources.budget.prices.problem(model)}"
     if limit := _default_limit(settings, resources):
         yield (
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "

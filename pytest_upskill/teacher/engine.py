@@ -153,11 +153,12 @@ class Engine:
             would = f"{self._counted_answers} answers would be requested"
             raise Stopped(f"--max-answers: {would}, over {self.max_answers}")
         # `check_models` has seen that models without a price cost nothing or are limited otherwise.
-        budget = Budget(self._money_left, self.workplace.resources.prices, allow_unpriced=True)
+        resources = self.workplace.resources
+        budget = Budget(self._money_left, resources.budget.prices, allow_unpriced=True)
         service = Service(
             {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
-            replace(self.workplace.resources, budget=budget),
+            replace(resources, budget=budget),
         )
         try:
             runs = [service.run_results(str(place)) for place in range(len(trials))]
@@ -265,7 +266,7 @@ def check_models(engine: Engine) -> None:
         WorkError: A model is an agent; or has no price, and the number of answers is not limited.
     """
     teacher, students = engine.teacher, engine.students
-    prices = engine.workplace.resources.prices
+    prices = engine.workplace.resources.budget.prices
     for model in dict.fromkeys((teacher, *students)):
         if not model.is_language_model or model.agent:
             raise WorkError(f"{model.label} gives no single answers: name a language model")
