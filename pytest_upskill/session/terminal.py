@@ -163,9 +163,8 @@ def _baseline_status(
         return None
     # Any category but "passed" would make pytest's last line yellow.
     arm = "OFFLINE" if record.result.arm == "trigger" else "BASELINE"
-    if record.result.passed:
-        return "passed", "+", (f"{arm} PASS", {"cyan": True})
-    return "passed", "-", (f"{arm} FAIL", {"cyan": True})
+    letter, outcome = ("+", "PASS") if record.result.passed else ("-", "FAIL")
+    return "passed", letter, (f"{arm} {outcome}", {"cyan": True})
 
 
 def needs_lines(items: Iterable[pytest.Item]) -> list[str]:

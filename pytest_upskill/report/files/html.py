@@ -25,7 +25,6 @@ MOST_BYTES = 5_000_000
 def write_html(report: Report) -> str:
     """Return a report as a page of at most `MOST_BYTES`, unless it is larger without answers."""
     template = environment().get_template("report.html")
-    page = ""
     # Characters of an answer to show, until the page is small enough.
     for limit in (4096, 2048, 1024, 512, 256, 128, 0):
         page = template.render(report=report, limit=limit)

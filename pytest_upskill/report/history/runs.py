@@ -184,21 +184,19 @@ def read_history(folder: Path) -> History:
     Raises:
         OSError: The folder or a file cannot be read.
     """
-    points: list[Point] = []
-    unreadable = []
-    files = 0
+    runs, unreadable = dict[str, KeptRun](), list[str]()
     for file in sorted(folder.glob("*.json")):
         try:
-            run = _read_run(file)
+            runs[file.name] = _read_run(file)
         except ReportError as error:
             unreadable.append(str(error))
-            continue
-        files += 1
-        points += [Point(run=run, cell=cell, file=file.name) for cell in run.cells]
+    points = [
+        Point(run=run, cell=cell, file=name) for name, run in runs.items() for cell in run.cells
+    ]
     complete = [point for point in points if point.cell.complete]
     return History(
         series=tuple(_series(complete)),
-        files=files,
+        files=len(runs),
         partial=len(points) - len(complete),
         unreadable=unreadable,
     )
