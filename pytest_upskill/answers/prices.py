@@ -140,11 +140,10 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
         url = f"https://router.huggingface.co/{real_host}"
     provider = vendor.prefix if vendor else model.provider
     try:
-        price = (
-            calc_price(usage, name, provider_api_url=url)
-            if url
-            else calc_price(usage, name, provider_id=provider)
-        )
+        if url:
+            price = calc_price(usage, name, provider_api_url=url)
+        else:
+            price = calc_price(usage, name, provider_id=provider)
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)

@@ -200,11 +200,9 @@ def _runs(baseline: Baseline) -> int:
 
 def baseline_of(cell: Cell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = (
-        [(trial, None) for trial in cell.current_trials]
-        if cell.chooses
-        else cell.lift.measured_pairs
-    )
+    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = cell.lift.measured_pairs
+    if cell.chooses:
+        pairs = [(trial, None) for trial in cell.current_trials]
     cases = [
         BaselineCase(
             id=current.case,

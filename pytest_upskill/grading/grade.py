@@ -186,11 +186,10 @@ def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
     if broken := _broken_reason(answer):
         return broken
     try:
-        checks = (
-            tuple(_check(trial, answer, answer.completion, decide))
-            if answer.choice is None
-            else (_check_choice(trial, answer.choice),)
-        )
+        if answer.choice is None:
+            checks = tuple(_check(trial, answer, answer.completion, decide))
+        else:
+            checks = (_check_choice(trial, answer.choice),)
     except CheckError as error:
         return str(error)
     run = answer.completion.agent_run
