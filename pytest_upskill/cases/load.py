@@ -169,11 +169,8 @@ class _Loader:
         """Read the cases of an evals file, which may name their skills."""
         reading = self._reading
         assert reading is not None
-        file = CaseMaker(
-            reading=reading,
-            owner=None if self._own is None else self._skill_in(self._own),
-            find=self._find,
-        ).file()
+        owner = None if self._own is None else self._skill_in(self._own)
+        file = CaseMaker(reading=reading, owner=owner, find=self._find).file()
         if not file.owners and self._own is None:
             reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"

@@ -124,6 +124,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         for answer, run in zip(needed, graded, strict=True)
         if isinstance(run, RunResult)
     )
+    decided = [] if any_run_unjudged else kept.case.judge_checks
     prompt_digest, skill_digest = arm_digests(trial)
     return TrialResult(
         skill=trial.skill.name,
@@ -150,9 +151,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
         undecidable=tuple(each.statement for each in undecidable),
-        statements=()
-        if any_run_unjudged
-        else tuple(each.statement for each in kept.case.judge_checks),
+        statements=tuple(each.statement for each in decided),
         case_digest=case_digest(trial.case),
         max_tokens=trial.max_tokens,
         least_prompt_tokens=least_prompt_tokens(trial),

@@ -68,9 +68,6 @@ class OfflineClient:
     a quarter of the number of characters, rounded up.
     """
 
-    def __init__(self) -> None:
-        self._passages = lru_cache(maxsize=256)(_passages)
-
     async def complete(self, request: Request) -> Completion:
         """Return the passages that match the question best, or a call of the best skill.
 
@@ -83,9 +80,9 @@ class OfflineClient:
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
         block = _SKILL.fullmatch(request.skill)
-        context = [*self._passages(body_of(block[1] if block else request.skill))]
+        context = [*_passages(body_of(block[1] if block else request.skill))]
         for name, text in files:
-            context += self._passages(_file_markdown(name, text))
+            context += _passages(_file_markdown(name, text))
         answer = _answer(context, _stems(question))
         text = answer[: request.max_tokens * _CHARS_PER_TOKEN]
         return Completion(
@@ -156,6 +153,7 @@ def _file_markdown(name: str, text: str) -> str:
     return f"# {name}\n\n{fence}{suffix}\n{text.rstrip()}\n{fence}"
 
 
+@lru_cache(maxsize=256)  # A skill is the same in all of its cases.
 def _passages(markdown: str) -> tuple[_Passage, ...]:
     return tuple(
         _Passage(

@@ -39,18 +39,17 @@ def check_case_files(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: A skill is missing, or no file has a name, unless it is a pattern.
     """
+    root = config.rootpath
     for entry in config.getini("upskill_case_files"):
         name, _, skill = entry.partition("=")
-        if skill and not (config.rootpath / skill / "SKILL.md").is_file():
-            folders = [
-                os.path.relpath(each, config.rootpath) for each in skill_folders(config.rootpath)
-            ]
+        if skill and not (root / skill / "SKILL.md").is_file():
+            folders = [os.path.relpath(each, root) for each in skill_folders(root)]
             raise pytest.UsageError(
                 f"upskill_case_files: no SKILL.md in {skill!r}{did_you_mean(skill, folders)}: "
                 "write the path of a skill's folder"
             )
-        is_found = (config.rootpath / name).is_file() or Path(name).is_absolute()
-        if not (is_found or {*"*?["} & {*name} or any(config.rootpath.rglob(name))):
+        is_found = (root / name).is_file() or Path(name).is_absolute()
+        if not (is_found or {*"*?["} & {*name} or any(root.rglob(name))):
             raise pytest.UsageError(
                 f"upskill_case_files: no file is called {name!r}: correct the name, or remove it"
             )

@@ -126,13 +126,9 @@ class Fetching:
         may_waste_answers = stops_at_failure and not settings.early_stop
         command = _recording_command(config.invocation_params.args, settings.ref)
         cache.record_command = self._resources.redactor.redact(command)
-        self._service = Service(
-            self._trials,
-            self._hosts,
-            self._resources,
-            # A session that stops at a failure must not have paid for many answers beyond it.
-            lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
-        )
+        # A session that stops at a failure must not have paid for many answers beyond it.
+        ahead = runs_ahead(self._hosts, settings) if may_waste_answers else None
+        self._service = Service(self._trials, self._hosts, self._resources, lookahead=ahead)
         return self._service, Progress(config, self._service, self._trials)
 
     def stop(self) -> None:

@@ -213,11 +213,9 @@ class Reporting:
 
     def _update_baselines(self) -> None:
         """Write the baseline of each cell; not that of a skill that became worse than it."""
-        compared = self._settings.compare == "baseline"
+        compared, folder = self._settings.compare == "baseline", self._settings.baselines_dir
         self._updates = [
-            baseline.update_baseline(
-                gate.cell, self._settings.baselines_dir, regressed=compared and gate.regressed
-            )
+            baseline.update_baseline(gate.cell, folder, regressed=compared and gate.regressed)
             for gate in self._gates
             if not gate.cell.is_by_words
         ] or [baseline.Update(text="no baseline written: nothing was measured")]

@@ -185,9 +185,8 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(engine, task, work.kept)]
-    changes.append(
-        Change(file=folder / "SKILL.md", old=content, new=files.encoded_like(content, new))
-    )
+    written = files.encoded_like(content, new)
+    changes.append(Change(file=folder / "SKILL.md", old=content, new=written))
     if output:
         engine.say(files.save_copy(folder, output, changes))
         review = f"read {display_path(output.absolute())}"
