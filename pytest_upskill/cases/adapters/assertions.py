@@ -7,7 +7,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import UNCLEAR, normalize
-from pytest_upskill.cases.adapters.draft import Flaw, Weight, as_list, is_on, left_out, misspelled
+from pytest_upskill.cases.adapters.draft import Flaw, Weight, as_list, left_out, misspelled
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import Regex, pattern_problem
@@ -165,7 +165,7 @@ def _is_regex(text: str) -> bool:
 def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     file = assertion.get("file") or assertion.get("path")
     if kind == "file_exists":
-        exists = make.files_gone if is_on(assertion.get("negate")) else make.file_exists
+        exists = make.files_gone if make.is_on(assertion.get("negate")) else make.file_exists
         return exists(file or _value(assertion))
     if kind in {"file_contains", "file_not_contains"} and file:
         search = "regex" if "pattern" in assertion else "contains"
@@ -194,7 +194,7 @@ def _not_by_code(assertion: Mapping[str, Any], kind: str) -> make.Checks:
 def _search(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     """Make the checks of a type that searches for what one of several keys has."""
     bare = kind.removeprefix("not_")
-    negate = (bare != kind) != is_on(assertion.get("negate"))
+    negate = (bare != kind) != make.is_on(assertion.get("negate"))
     # The text is tried last: beside another key, it may just describe the assertion.
     value = _value(assertion, kind, bare, "text")
     if value is None:

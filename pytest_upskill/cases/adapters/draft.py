@@ -155,11 +155,6 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def is_on(value: object) -> bool:
-    """Return whether a switch is on; YAML 1.1 has more words for off than false."""
-    return bool(value) and str(value).lower() not in {"false", "no", "off"}
-
-
 def misspelled(word: str, known: Iterable[str]) -> str:
     """Return which known word a word must be, " (did you mean …?)", "" if it may be another.
 

@@ -17,7 +17,6 @@ from pytest_upskill.cases.adapters.draft import (
     Weight,
     an_object,
     as_list,
-    is_on,
     left_out,
     merged,
     misspelled,
@@ -126,9 +125,9 @@ def _setup(value: object) -> Draft:
     given = value if isinstance(value, dict) else {"commands": value}
     if unknown := next((key for key in given if key not in _SETUP and given[key]), None):
         raise Flaw(f"{unknown} is not known", Weight.LACKS)
-    beside = (Copied("", "."),) if is_on(given.get("copy_test_files")) else ()
+    beside = (Copied("", "."),) if make.is_on(given.get("copy_test_files")) else ()
     commands = commands_in(given.get("commands") or given.get("run"))
-    setup = Draft(workspace=beside, git=is_on(given.get("git")))
+    setup = Draft(workspace=beside, git=make.is_on(given.get("git")))
     return merged(setup, commands, WORKSPACE.read(given.get("files")))
 
 
@@ -144,7 +143,7 @@ def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
     """Return how a key is read that cannot be measured, or be given to a model."""
     done = "left out" if weight in {Weight.LEFT_OUT, Weight.LIMIT} else "skipped"
     note = Draft(notes=(Note(why, weight),))
-    return Reader(f"{done}: {why}", lambda value: note if is_on(value) else NOTHING)
+    return Reader(f"{done}: {why}", lambda value: note if make.is_on(value) else NOTHING)
 
 
 def if_object(inner: Keys) -> Reader:

@@ -47,6 +47,11 @@ _ALIASES = {
 """Names of the same tools in other agents, by name in Copilot."""
 
 
+def is_on(value: object) -> bool:
+    """Return whether a switch is on; YAML 1.1 has more words for off than false."""
+    return bool(value) and str(value).lower() not in {"false", "no", "off"}
+
+
 def texts_in(value: object) -> list[str]:
     """Return the texts in a value, which is one or a list."""
     listed = as_list(value)

@@ -22,15 +22,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, entries_at
-from pytest_upskill.cases.adapters.draft import (
-    Draft,
-    Flaw,
-    Weight,
-    an_object,
-    as_list,
-    is_on,
-    left_out,
-)
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.files import RunsCommand
@@ -95,14 +87,13 @@ TESSL = Adapter(
 
 def _of_text(grader: make.Given) -> make.Checks:
     kind = grader["type"]
-    negate = ("-not-" in kind) != is_on(grader["negate"])
+    negate = ("-not-" in kind) != make.is_on(grader["negate"])
     if kind.endswith("matches"):
         found = make.patterns(grader.get("pattern"), negate=negate)
     else:
         text = grader.get("substring", grader.get("content"))
-        found = make.literals(
-            text, ignore_case=not is_on(grader.get("case_sensitive")), negate=negate
-        )
+        ignores_case = not make.is_on(grader.get("case_sensitive"))
+        found = make.literals(text, ignore_case=ignores_case, negate=negate)
     return make.in_file(grader.get("path"), found) if kind.startswith("file-") else found
 
 
@@ -260,7 +251,7 @@ GRADERS = keys.graders(
 
 def _tasks_of_waza(value: Any) -> list[Entry]:
     is_task = isinstance(value, dict) and isinstance(value.get("inputs"), dict)
-    return [Entry((), value)] if is_task and is_on(value.get("enabled", True)) else []
+    return [Entry((), value)] if is_task and make.is_on(value.get("enabled", True)) else []
 
 
 def _with_eval(path: Path, task: Any) -> Mapping[str, Any]:

@@ -13,15 +13,7 @@ from typing import Any, NoReturn
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, is_at
 from pytest_upskill.cases.adapters.choice import own_skill, skills_in
-from pytest_upskill.cases.adapters.draft import (
-    Copied,
-    Draft,
-    Flaw,
-    Weight,
-    as_list,
-    is_on,
-    left_out,
-)
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.calls import ToolOrder
 
@@ -49,9 +41,9 @@ def _llm(grader: make.Given) -> make.Checks:
 
 
 def _file_exists(grader: make.Given) -> make.Checks:
-    return (make.file_exists if is_on(grader.get("exists", True)) else make.files_gone)(
-        grader.get("path")
-    )
+    if make.is_on(grader.get("exists", True)):
+        return make.file_exists(grader.get("path"))
+    return make.files_gone(grader.get("path"))
 
 
 def _tool_used(grader: make.Given) -> Part:
