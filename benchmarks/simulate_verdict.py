@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import sqrt
@@ -93,7 +94,7 @@ def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     truth = fmean(with_) - fmean(without)
     error = abs((lift(cases) or 0.0) - truth)
     # lift_interval is the set of lifts that pass this; a property test holds it to that.
-    covered = error <= Z95 * sqrt(score_variance(cases, truth)) + 1e-12
+    covered = error <= Z95 * sqrt(score_variance(Counter(cases), truth)) + 1e-12
     return significant(lift_test(cases), look_alpha(1)), covered, 0.0
 
 

@@ -169,7 +169,9 @@ def correct_lift(
     pass_rate = fmean(arm.passes / arm.runs for arm in judged)
     pass_rate += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
-    down, up = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
+    down, up = (
+        sqrt(square + spread) for square in _squared_reaches(cases, strata, estimate, level)
+    )
     return Correction(
         lift=Estimate(corrected, max(-1.0, corrected - down), min(1.0, corrected + up)),
         with_skill=min(1.0, max(0.0, pass_rate)),
@@ -266,19 +268,16 @@ def _spread(strata: Sequence[_Stratum], level: float, *, sampled: bool) -> float
     return intervals.student_t_quantile((1 + level) / 2, max(1, floor(freedom))) ** 2 * total
 
 
-def _reaches(
+def _squared_reaches(
     cases: Sequence[JudgedCase], strata: Sequence[_Stratum], estimate: float, level: float
 ) -> tuple[float, float]:
-    """Return the half-widths down and up that are due to the number of runs."""
+    """Return the squares of the half-widths down and up that are due to the number of runs."""
     interval = intervals.lift_interval([case.counts for case in cases], level)
     assert interval is not None
     as_judged = [replace(each, errors=0.0) for each in strata]
     more = max(0.0, _variance(cases, strata) - _variance(cases, as_judged))
     spread = intervals.two_sided_z(level) ** 2 * more
-    return (
-        sqrt((estimate - interval.low) ** 2 + spread),
-        sqrt((interval.high - estimate) ** 2 + spread),
-    )
+    return (estimate - interval.low) ** 2 + spread, (interval.high - estimate) ** 2 + spread
 
 
 def _variance(cases: Sequence[JudgedCase], strata: Sequence[_Stratum]) -> float:

@@ -94,7 +94,7 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
     alike = Counter(cases)
 
     def compatible(difference: float) -> bool:
-        return (estimate - difference) ** 2 <= z_squared * _variance(alike, difference)
+        return (estimate - difference) ** 2 <= z_squared * score_variance(alike, difference)
 
     return Interval(boundary(compatible, estimate, -1.0), boundary(compatible, estimate, 1.0))
 
@@ -119,11 +119,8 @@ def population_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Int
     if len(differences) < _MIN_CASES_OF_POPULATION or len(set(differences)) == 1:
         return None
     mean = fmean(differences)
-    reach = (
-        student_t_quantile((1 + level) / 2, len(differences) - 1)
-        * stdev(map(float, differences))
-        / sqrt(len(differences))
-    )
+    standard_error = stdev(map(float, differences)) / sqrt(len(differences))
+    reach = student_t_quantile((1 + level) / 2, len(differences) - 1) * standard_error
     return Interval(max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
@@ -132,23 +129,18 @@ def two_sided_z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def score_variance(cases: Sequence[CaseCounts], difference: float) -> float:
+def score_variance(cases: Mapping[CaseCounts, int], difference: float) -> float:
     """Return the variance of the estimated lift if the true difference is the same in every case.
 
     ``(1/C²) Σ [p1(1-p1)/n1 + p0(1-p0)/n0] N/(N-1)``, with N = n1+n0, the maximum likelihood
     estimate of p0, and p1 = p0 + difference.
 
     Args:
-        cases: Counts per case, all usable.
+        cases: Distinct counts, all usable, and how many cases have them.
         difference: The assumed difference, from -1 to 1.
     """
-    return _variance(Counter(cases), difference)
-
-
-def _variance(alike: Mapping[CaseCounts, int], difference: float) -> float:
-    """Return the score variance of cases, given as distinct counts with their multiplicities."""
     total = 0.0
-    for case, times in alike.items():
+    for case, times in cases.items():
         without = _likeliest_rate_without(case, difference)
         with_ = without + difference
         runs = case.runs_with + case.runs_without
@@ -156,7 +148,7 @@ def _variance(alike: Mapping[CaseCounts, int], difference: float) -> float:
             with_ * (1 - with_) / case.runs_with + without * (1 - without) / case.runs_without
         )
         total += times * max(0.0, variance) * runs / (runs - 1)
-    return total / sum(alike.values()) ** 2
+    return total / sum(cases.values()) ** 2
 
 
 def _likeliest_rate_without(case: CaseCounts, difference: float) -> float:

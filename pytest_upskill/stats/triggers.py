@@ -51,7 +51,7 @@ def query_rate(queries: Sequence[QueryCounts]) -> float | None:
         The rate from 0 to 1, or None without a valid run.
     """
     valid = _valid(queries)
-    return float(sum((query.rate for query in valid), Fraction(0)) / len(valid)) if valid else None
+    return float(sum(query.rate for query in valid) / len(valid)) if valid else None
 
 
 def query_interval(queries: Sequence[QueryCounts], level: float = 0.95) -> Interval | None:
@@ -102,10 +102,7 @@ def trigger_precision(
     Returns:
         The precision from 0 to 1, or None if the skill was never taken.
     """
-    right, wrong = (
-        sum((query.rate for query in _valid(queries)), Fraction(0))
-        for queries in (wanted, unwanted)
-    )
+    right, wrong = (sum(each.rate for each in _valid(kind)) for kind in (wanted, unwanted))
     return float(right / (right + wrong)) if right + wrong else None
 
 

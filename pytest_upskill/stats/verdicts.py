@@ -6,6 +6,7 @@ looks after each round, which is one run of every case in both arms, and the lev
 together have an error rate an eighth above that of its look.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
@@ -207,7 +208,7 @@ def chance_of_effect(cases: Sequence[CaseCounts], runs: int, alpha: float = 0.05
     """
     cases = usable(cases)
     estimate = lift(cases)
-    variance = score_variance(cases, 0.0) if cases else 0.0
+    variance = score_variance(Counter(cases), 0.0) if cases else 0.0
     if estimate is None or not variance:
         return None
     shrinkage = _LIFT_SD**2 / (_LIFT_SD**2 + variance)

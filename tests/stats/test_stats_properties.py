@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -124,7 +125,7 @@ def test_the_interval_is_all_lifts_the_score_accepts(
     assert interval is not None
     assume(min(abs(difference - edge) for edge in (*interval, estimate)) > 1e-9)
 
-    reach = two_sided_z(0.95) * math.sqrt(score_variance(cases, difference))
+    reach = two_sided_z(0.95) * math.sqrt(score_variance(Counter(cases), difference))
 
     assert (interval.low < difference < interval.high) == (abs(estimate - difference) <= reach)
 

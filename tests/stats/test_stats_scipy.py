@@ -96,7 +96,7 @@ def test_the_score_variance_is_that_at_the_likeliest_rates(
         with_ * (1 - with_) / case.runs_with + likeliest * (1 - likeliest) / case.runs_without
     )
 
-    assert score_variance([case], difference) == pytest.approx(
+    assert score_variance({case: 1}, difference) == pytest.approx(
         expected * runs / (runs - 1), abs=1e-5
     )
 
