@@ -105,16 +105,16 @@ _CACHE_BREAKPOINT: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 
 
 def messages_body(request: Request) -> dict[str, Any]:
-    """Return the JSON body of a request."""
-    body: dict[str, Any] = {
-        "model": request.model.name,
-        "max_tokens": request.max_tokens,
-        "messages": [{"role": "user", "content": clean(request.user)}],
-    }
+    """Return the JSON body of a request.
+
+    Anthropic's own API refuses temperature and top_p; other servers with this format take them.
+    None takes a seed.
+    """
+    messages: list[dict[str, Any]] = [{"role": "user", "content": clean(request.user)}]
     for turn in request.turns:
-        body["messages"] += _turn_messages(turn)
+        messages += _turn_messages(turn)
     if request.turns and request.turns[-1].results:
-        body["messages"][-1]["content"][-1] |= _CACHE_BREAKPOINT
+        messages[-1]["content"][-1] |= _CACHE_BREAKPOINT
     system: list[dict[str, Any]] = []
     if request.frame:
         system.append({"type": "text", "text": clean(request.frame)})
@@ -122,15 +122,24 @@ def messages_body(request: Request) -> dict[str, Any]:
         # A separate block, so that the one before it is the same in every arm. The skill is the
         # last part that all cases share, so it gets the cache breakpoint.
         system.append({"type": "text", "text": clean(request.skill), **_CACHE_BREAKPOINT})
-    if system:
-        body["system"] = system
-    body |= _parameters(request)
-    if request.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-            for tool in request.tools
-        ]
-    return body
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+        for tool in request.tools
+    ]
+    parameters = request.model.parameters
+    return parameters.body_with(
+        {
+            "model": request.model.name,
+            "max_tokens": request.max_tokens,
+            "messages": messages,
+            "system": system or None,
+            "temperature": parameters.temperature,
+            "top_p": parameters.top_p,
+            "stop_sequences": list(parameters.stop) or None,
+            "output_config": {"effort": parameters.effort} if parameters.effort else None,
+            "tools": tools or None,
+        }
+    )
 
 
 def read_message(body: Mapping[str, Any]) -> Completion:
@@ -155,22 +164,6 @@ def read_message(body: Mapping[str, Any]) -> Completion:
         cache_write_tokens=cache_write,
         stop_reason=stop_reason(body.get("stop_reason")),
     )
-
-
-def _parameters(request: Request) -> dict[str, Any]:
-    """Return the fields of the parameters.
-
-    Anthropic's own API refuses temperature and top_p; other servers with this format take them.
-    None takes a seed.
-    """
-    parameters = request.model.parameters
-    fields = {
-        "temperature": parameters.temperature,
-        "top_p": parameters.top_p,
-        "stop_sequences": list(parameters.stop) or None,
-        "output_config": {"effort": parameters.effort} if parameters.effort else None,
-    }
-    return parameters.body_with(fields)
 
 
 def _turn_messages(turn: Turn) -> list[dict[str, Any]]:

@@ -257,6 +257,7 @@ class Dialect:
 
 
 def _chat_body(request: Request, dialect: Dialect) -> dict[str, Any]:
+    parameters, vendor = request.model.parameters, request.model.vendor
     system, user = clean(request.system), clean(request.user)
     if system and not dialect.has_system_role:
         system, user = "", "\n\n".join(filter(None, (system, user)))
@@ -268,14 +269,22 @@ def _chat_body(request: Request, dialect: Dialect) -> dict[str, Any]:
             {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
             for result in turn.results
         )
-    body: dict[str, Any] = {"model": request.model.name, "messages": messages}
-    body[dialect.limit_name] = request.max_tokens
-    body |= _parameters(request)
-    if request.tools:
-        body["tools"] = [
-            {"type": "function", "function": as_function(tool)} for tool in request.tools
-        ]
-    return body
+    tools = [{"type": "function", "function": as_function(tool)} for tool in request.tools]
+    body: dict[str, Any] = {
+        "model": request.model.name,
+        "messages": messages,
+        dialect.limit_name: request.max_tokens,
+        "temperature": parameters.temperature,
+        "top_p": parameters.top_p,
+        vendor.seed if vendor else "seed": request.seed,
+        "stop": list(parameters.stop) or None,
+        "tools": tools or None,
+    }
+    if parameters.effort and vendor and vendor.nested_effort:
+        body["reasoning"] = {"effort": parameters.effort}
+    else:
+        body["reasoning_effort"] = parameters.effort
+    return parameters.body_with(body)
 
 
 def read_chat(body: Mapping[str, Any]) -> Completion:
@@ -315,16 +324,3 @@ def _output_tokens(usage: object) -> int | None:
     if output is None or prompt is None or total is None:
         return output
     return max(output, total - prompt)
-
-
-def _parameters(request: Request) -> dict[str, Any]:
-    """Return the fields of the parameters, under the names of the host."""
-    parameters, vendor = request.model.parameters, request.model.vendor
-    fields: dict[str, Any] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
-    fields[vendor.seed if vendor else "seed"] = request.seed
-    fields["stop"] = list(parameters.stop) or None
-    if parameters.effort and vendor and vendor.nested_effort:
-        fields["reasoning"] = {"effort": parameters.effort}
-    else:
-        fields["reasoning_effort"] = parameters.effort
-    return parameters.body_with(fields)
