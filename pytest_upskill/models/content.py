@@ -6,10 +6,11 @@ blocks inside. Fields may be missing or have another type than the API documents
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_upskill.models.completion import MAX_TOKENS_COUNTED, StopReason, ToolCall, clean
+from pytest_upskill.models.streams import json_or_text
 from pytest_upskill.project.redaction import map_texts
 
 _ENDED = ("stop", "end_turn", "stop_sequence", "completed")
@@ -114,8 +115,8 @@ def read_chat_message(message: Mapping[str, Any]) -> Content:
     # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
     fields = (message.get("reasoning_content"), message.get("reasoning"))
     reasoning = next((text for text in fields if isinstance(text, str) and text), "")
-    return Content(
-        text=blocks.text,
+    return replace(
+        blocks,
         reasoning="\n\n".join(filter(None, (reasoning, blocks.reasoning))),
         tool_calls=(*blocks.tool_calls, *map(_read_call, message.get("tool_calls") or ())),
         refusal=message.get("refusal") or blocks.refusal,
@@ -131,14 +132,9 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
         arguments: A JSON object, or its text, as in chat completions. None and an empty text
             stand for no arguments.
     """
-    parsed = arguments
-    if isinstance(arguments, str):
-        try:
-            parsed = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
-            parsed = None
-    elif arguments is None:
-        parsed = {}
+    parsed = {} if arguments is None else arguments
+    if isinstance(parsed, str):
+        parsed = json_or_text(parsed) if parsed.strip() else {}
     cleaned_id = clean(call_id) if isinstance(call_id, str) else ""
     if isinstance(parsed, Mapping):
         return ToolCall(name=name, id=cleaned_id, arguments=clean_json(parsed))

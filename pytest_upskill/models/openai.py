@@ -199,7 +199,6 @@ _MAX_CHARS = 4000
 _REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 """Names of OpenAI's models, on any host, that refuse ``max_tokens``."""
 
-LimitName = Literal["max_tokens", "max_completion_tokens"]
 """OpenAI's reasoning models refuse ``max_tokens``; local servers ignore the other name."""
 
 
@@ -207,7 +206,7 @@ LimitName = Literal["max_tokens", "max_completion_tokens"]
 class Dialect:
     """The variant of the format that a model accepts."""
 
-    limit_name: LimitName
+    limit_name: Literal["max_tokens", "max_completion_tokens"]
     """Name of the field with the maximum of output tokens."""
     has_system_role: bool = True
     """Whether there is a system role; otherwise the system prompt is put before the question."""

@@ -42,8 +42,7 @@ def _fetch_list(endpoint: Endpoint) -> list[Mapping[str, Any]]:
     # Imported late: without the SDKs there is no HTTP client, but recordings can still be replayed.
     import httpx2
 
-    root = endpoint.url.rstrip("/")
-    url = f"{root}/models" if root.endswith("/v1") else f"{root}/v1/models"
+    url = f"{endpoint.url.rstrip('/').removesuffix('/v1')}/v1/models"
     headers = {"user-agent": "pytest-upskill", "accept": "application/json"}
     if endpoint.key and endpoint.key != NO_KEY:
         headers["authorization"] = f"{endpoint.scheme} {endpoint.key}"

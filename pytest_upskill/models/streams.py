@@ -68,7 +68,7 @@ def json_or_text(text: str) -> Any:
     """Return what a text says as JSON, or the text if it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -1,6 +1,5 @@
 """The files of a command: drafts, and changes that the user agrees to and that keep the rest."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -18,6 +17,7 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import Document, JsonPath
 from pytest_upskill.cases.source.formats import read_json
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import MAX_TEXT_BYTES, ignore_in_git, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
 from pytest_upskill.project.messages import safe_line
@@ -197,7 +197,7 @@ class Drafts:
     """
 
     def __init__(self, parent: Path, name: str, *identity: str) -> None:
-        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+        digest = digest_of(json.dumps(identity))[:8]
         # The name comes from a SKILL.md, and must not lead out of the parent folder.
         safe = _UNSAFE.sub("-", name)[:_LONGEST_NAME]
         self.folder = parent / f"{safe or 'generated'}-{digest}"

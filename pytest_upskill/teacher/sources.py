@@ -1,6 +1,5 @@
 """Sources: how they are read, redacted, cut to a budget, and marked in a question."""
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pytest_upskill.answers.resources import WorkError
+from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import read_file
 from pytest_upskill.project.messages import safe_line
 
@@ -260,7 +260,7 @@ def _prompts() -> Environment:
 
 def marked(name: str, text: str) -> str:
     """Return material between two marks with a digest of it, which it cannot predict."""
-    mark = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    mark = f"{name}-{digest_of(text)}"
     return f"<{mark}>\n{text}\n</{mark}>"
 
 

@@ -160,7 +160,7 @@ class Command:
                     lines = _places(outcome, home)
                 shown += lines
                 if not outcome.succeeded:
-                    failure = _failure_reason(outcome, lines, LIMITS)
+                    failure = _failure_reason(outcome, lines)
                     break
                 # Before the next unit, whose files may have the same names.
                 for suffix in self.keep:
@@ -279,18 +279,17 @@ def _read_diagnostics(outcome: Outcome) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _failure_reason(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
+def _failure_reason(outcome: Outcome, lines: Sequence[str]) -> str:
     """Return in one line why a build failed.
 
     Args:
         outcome: The outcome of the compiler.
         lines: Its diagnostics, from `_read_diagnostics`.
-        limits: The limits under which it ran.
 
     Raises:
         CannotCompile: The session ended first.
     """
-    if limit := limit_reached(outcome, limits):
+    if limit := limit_reached(outcome, LIMITS):
         return limit
     if first := next((line for line in lines if _ERROR.match(line)), None):
         return first[:_LONGEST_LINE]
