@@ -77,11 +77,10 @@ class OfflineClient:
         if request.tools:
             return _choose_skill(request)
         started = time.perf_counter()
-        question, attached, _ = request.user.partition("\n\n<file name=")
-        files = _FILE.findall(request.user, len(question)) if attached else []
+        question = request.user.partition("\n\n<file name=")[0]
         block = _SKILL.fullmatch(request.skill)
         context = [*_passages(body_of(block[1] if block else request.skill))]
-        for name, text in files:
+        for name, text in _FILE.findall(request.user, len(question)):
             context += _passages(_file_markdown(name, text))
         answer = _answer(context, _stems(question))
         text = answer[: request.max_tokens * _CHARS_PER_TOKEN]

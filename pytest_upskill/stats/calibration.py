@@ -5,6 +5,7 @@ person labels some, drawn at random from four strata: with and without the skill
 not to pass. Strata of the arms are never pooled, as a judge may be more lenient to one arm.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -106,13 +107,9 @@ def lacking_labels(
         cases: The runs as judged, one entry for each case.
         labels: The labels, in any order.
     """
-    lacking = []
-    for stratum in STRATA:
-        have = sum((label.with_skill, label.judged) == stratum for label in labels)
-        need = labels_needed(answers_of(cases, stratum))
-        if have < need:
-            lacking.append((stratum, need - have))
-    return lacking
+    have = Counter((label.with_skill, label.judged) for label in labels)
+    needed = ((stratum, labels_needed(answers_of(cases, stratum))) for stratum in STRATA)
+    return [(stratum, need - have[stratum]) for stratum, need in needed if have[stratum] < need]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

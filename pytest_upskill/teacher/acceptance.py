@@ -31,7 +31,7 @@ MIN_HELD_OUT = 8
 
 
 def eligible_cases(
-    engine: Engine, cases: Iterable[Case], *, description: bool
+    engine: Engine, cases: Sequence[Case], *, description: bool
 ) -> tuple[list[Case], dict[str, str]]:
     """Return the cases that all students can be measured on by code, and why the others are not.
 
@@ -40,13 +40,9 @@ def eligible_cases(
         cases: The cases of a skill.
         description: Whether the skill's description is measured, by which skill is chosen.
     """
-    kept, left_out = list[Case](), dict[str, str]()
-    for case in cases:
-        if reason := next(_unusable_reasons(engine, case, description), ""):
-            left_out[case.id] = reason
-        else:
-            kept.append(case)
-    return kept, left_out
+    found = ((case.id, next(_unusable_reasons(engine, case, description), "")) for case in cases)
+    left_out = {name: reason for name, reason in found if reason}
+    return [case for case in cases if case.id not in left_out], left_out
 
 
 def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator[str]:

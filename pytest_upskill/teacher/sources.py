@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pytest_upskill.answers.resources import WorkError
+from pytest_upskill.models.streams import json_or_text
 from pytest_upskill.project.digest import digest_of
 from pytest_upskill.project.files import read_file
 from pytest_upskill.project.messages import safe_line
@@ -53,12 +53,7 @@ def _rows(text: str) -> list[Mapping[str, Any]]:
     """Return the JSON objects of a file with one per line; a torn last line is left out."""
     if not text.lstrip().startswith("{"):
         return []
-    rows: list[Mapping[str, Any]] = []
-    for line in text.splitlines():
-        with suppress(ValueError, RecursionError):
-            if isinstance(row := json.loads(line), dict):
-                rows.append(row)
-    return rows
+    return [row for row in map(json_or_text, text.splitlines()) if isinstance(row, dict)]
 
 
 def _events(item: object, speaker: object = None) -> Iterator[Event]:
