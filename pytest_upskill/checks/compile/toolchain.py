@@ -342,10 +342,7 @@ _READS_FILES = re.compile(
 )
 
 
-_PLACE = re.compile(
-    r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?: *((?:fatal )?error|warning)",
-    re.IGNORECASE,
-)
+_PLACE = re.compile(rf"{_ANSWERS_LINE.pattern}: *((?:fatal )?error|warning)", re.IGNORECASE)
 _LEFT_OUT = "its text is left out, as the code may read files that no sandbox hides here"
 
 
