@@ -40,9 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             if option.on_command_line:
                 group.addoption(option.flag, help=_help(option), **_arguments(option))
             if option.in_ini:
-                default = {"bool": False, "args": [], "linelist": []}.get(
-                    option.kind, option.default
-                )
+                empty = {"bool": False, "args": [], "linelist": []}
+                default = empty.get(option.kind, option.default)
                 text = f"As {option.flag}." if option.on_command_line else _help(option)
                 parser.addini(option.key, text, type=option.kind, default=default)
 

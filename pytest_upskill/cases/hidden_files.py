@@ -59,17 +59,15 @@ def is_hidden_by_place(root: Path, name: str, hidden: HiddenFiles) -> bool:
 
 def is_named_or_shaped_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether a file has the name or the shape of a case file, wherever it is."""
-    return any(_is_named_as_cases(each, hidden) for each in _names(root, name)) or (
-        has_shape_of_cases(root / name)
-    )
+    is_named = any(_is_named_as_cases(each, hidden) for each in _names(root, name))
+    return is_named or has_shape_of_cases(root / name)
 
 
 def may_be_installed(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether a file or folder of the skill may be installed for agents."""
     is_part = name not in hidden.inputs and PurePosixPath(name).name not in _NEVER_SHIPPED
-    return is_part and not (
-        is_hidden_by_place(root, name, hidden) or has_shape_of_cases(root / name)
-    )
+    is_hidden = is_hidden_by_place(root, name, hidden)
+    return is_part and not (is_hidden or has_shape_of_cases(root / name))
 
 
 def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:

@@ -58,17 +58,14 @@ def with_history(
         if old is None:
             skills = git.gone_skills(git.gone_files(commit, folder))
             gone = [old for old, new in skills.items() if new is None]
-            history = _new_or_renamed(
-                since, [os.path.relpath(each, point.project) for each in gone]
-            )
+            names = [os.path.relpath(each, point.project) for each in gone]
+            history = _new_or_renamed(since, names)
             return replace(skill, history=history, past_unknown=bool(gone))
         try:
             before = _read(old, skill)
         except (BadFile, OSError, Unreadable):
-            history = (
-                f"not compared: its SKILL.md at {since} cannot be read: "
-                "have a maintainer merge the repair past this check"
-            )
+            cure = "have a maintainer merge the repair past this check"
+            history = f"not compared: its SKILL.md at {since} cannot be read: {cure}"
             return replace(skill, history=history, past_unknown=True)
         skill = _with_case_changes(skill, old, Path(temporary), since, extensions)
         home = Path(git.top_of(folder), old.relative_to(temporary)).parent
@@ -201,9 +198,8 @@ def _with_case_changes(
     is_hidden_now = skill.hidden and not before.hidden
     unasked = [case.id for case in skill.cases if case.trigger and is_hidden_now]
     kinds = (("removed", removed), ("changed", changed), ("not asked any more", unasked))
-    what = "; ".join(
-        f"{kind}: {listed([*map(_named, names)], _NAMED)}" for kind, names in kinds if names
-    )
+    named = ((kind, listed([*map(_named, names)], _NAMED)) for kind, names in kinds if names)
+    what = "; ".join(f"{kind}: {names}" for kind, names in named)
     return replace(
         skill,
         case_changes=f"cases since {since}: {what}" if what else "",

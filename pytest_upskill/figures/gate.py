@@ -93,9 +93,8 @@ class Gate:
     @property
     def regressed(self) -> bool:
         """Whether reports show a regression in place of the verdict."""
-        return (
-            self.outcome != "skipped" and self.comparison is not None and self.comparison.regressed
-        )
+        past = self.comparison
+        return past is not None and past.regressed and self.outcome != "skipped"
 
     @property
     def verdict(self) -> ShownVerdict:

@@ -32,10 +32,9 @@ class LintItem(ItemOutsidePackages):
         """
         path = shown(self.path, self.config)
         extensions = extensions_of(self.ihook, languages_of(self.config))
+        discovery = discovery_of(self.config)
         try:
-            skills = load_skills(
-                self.path, shown=path, extensions=extensions, discovery=discovery_of(self.config)
-            )
+            skills = load_skills(self.path, shown=path, extensions=extensions, discovery=discovery)
         except SkillError as error:
             raise ItemFailed(str(error)) from None
         grouped = self.config.stash[GROUPED_WARNINGS]

@@ -280,15 +280,10 @@ class Selection:
         for cell, case, arm in self._expected.keys() - set(ran):
             self._lost_cases[self._expected[cell, case, arm]].add(f"{CellKey(*cell).skill}::{case}")
 
-    def note_baselines(self, recorded: Iterable[str], measured: Collection[str]) -> None:
-        """Note which case files were not measured, unless only some cases were to be.
-
-        Args:
-            recorded: The case files that have a baseline, from the rootdir.
-            measured: Those that were measured.
-        """
+    def note_baselines(self, unmeasured: Iterable[str]) -> None:
+        """Note case files with a baseline that was not compared, unless only some were to be."""
         known = [path.resolve() for path in arguments_of(self._config)]
-        for file in () if self.deselected else sorted({*recorded}.difference(measured)):
+        for file in () if self.deselected else sorted({*unmeasured}):
             if any(map((self._config.rootpath / file).is_relative_to, known)):
                 self._unmeasured_baselines.append(file)
 
@@ -340,7 +335,7 @@ class Selection:
             yield from self._taken_away(self.branch)
 
     def _of_baselines(self, *, with_skill: bool) -> Iterator[_Loss]:
-        why = "has a baseline, and was not measured: restore it, or delete its baselines too"
+        why = "has a baseline that nothing was compared with: restore it, or delete that too"
         for file in self._unmeasured_baselines:
             folder = str((self._config.rootpath / file).parent)
             if (folder in self._visited) is with_skill:

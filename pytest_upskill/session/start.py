@@ -121,12 +121,14 @@ class Reporting:
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._files = Files(config)
         self._recorded: baseline.Baselines | None = None
+        """The baselines to compare with; those that are only to be updated decide nothing."""
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
             try:
-                self._recorded = baseline.read_baselines(self._settings.baselines_dir, models)
+                recorded = baseline.read_baselines(self._settings.baselines_dir, models)
             except baseline.BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
+            self._recorded = recorded if self._settings.compare == "baseline" else None
 
     @property
     def has_decided(self) -> bool:
@@ -171,7 +173,9 @@ class Reporting:
             self._decide(session)
             if ended:
                 self._selection.note_lost(self._records.trials)
-                self._note_baselines()
+                measured = {baseline.baseline_path(gate.cell) for gate in self._gates}
+                unmeasured = {*(self._recorded or ())} - measured
+                self._selection.note_baselines(map(baseline.case_file_of, unmeasured))
             if self._measures:
                 self._report_skills_without_cases(session)
             if self._settings.baseline_update:
@@ -181,10 +185,8 @@ class Reporting:
         """Decide the gate of every cell, and report it as a test."""
         settings = self._settings
         cells = self._records.cells(settings)
-        # Baselines that are only to be updated decide nothing.
-        compared = settings.compare == "baseline"
-        self._gates = decide_gates(cells, settings.thresholds, self._recorded if compared else None)
-        if compared and settings.baseline_update:
+        self._gates = decide_gates(cells, settings.thresholds, self._recorded)
+        if settings.baseline_update:
             # This run writes the baseline that the advice is to record.
             for index, gate in enumerate(self._gates):
                 if gate.comparison and gate.comparison.lacking:
@@ -197,12 +199,6 @@ class Reporting:
         # Those of a file after each other, as pytest prints its name once for tests in a row.
         for gate in sorted(gates, key=lambda each: each.cell.path):
             report_gate(session, gate)
-
-    def _note_baselines(self) -> None:
-        if self._settings.compare == "baseline" and self._recorded:
-            measured = {gate.cell.case_file or gate.cell.path for gate in self._gates}
-            recorded = map(baseline.case_file_of, self._recorded)
-            self._selection.note_baselines(recorded, measured)
 
     def _report_skills_without_cases(self, session: pytest.Session) -> None:
         """Report each changed skill without cases as a test, which fails where they are to."""

@@ -31,9 +31,8 @@ class CaseCounts:
     @property
     def difference(self) -> Fraction:
         """The pass rate with minus the pass rate without, exact for comparisons."""
-        return Fraction(self.passes_with, self.runs_with) - Fraction(
-            self.passes_without, self.runs_without
-        )
+        without = Fraction(self.passes_without, self.runs_without)
+        return Fraction(self.passes_with, self.runs_with) - without
 
 
 class Interval(NamedTuple):

@@ -129,9 +129,8 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
     problem = (error.problem or "").removeprefix("but ")
     hint = next((f" ({hint})" for start, hint in _HINTS.items() if problem.startswith(start)), "")
     is_unclosed = problem.endswith("end of stream") and error.context_mark
-    return _problem(
-        error.context_mark if is_unclosed else error.problem_mark, f"not YAML: {problem}{hint}"
-    )
+    mark = error.context_mark if is_unclosed else error.problem_mark
+    return _problem(mark, f"not YAML: {problem}{hint}")
 
 
 class _Reader(yaml.constructor.SafeConstructor):
