@@ -23,6 +23,10 @@ from tests.evals import read, read_one
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
         ({"prompt": {"command": "make"}}, "no prompt: add 'prompt', which must not be empty"),
         ({"prompt": ""}, "no prompt: add 'prompt', which must not be empty"),
+        ({"prompt": "Sort {{.Vars.rows}}"}, "prompt: its variables are not filled in"),
+        ({"skip": True}, "skip: the file disables it"),
+        ({"disabled": "until May"}, "disabled: the file disables it"),
+        ({"enabled": False}, "enabled: the file disables it"),
     ],
 )  # fmt: skip
 def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:
@@ -35,6 +39,8 @@ def test_keys_that_ask_for_nothing_skip_nothing() -> None:
         "tools": [],
         "environment": {},
         "setup": "",
+        "skip": False,
+        "enabled": True,
     }
 
     assert read_one(assertions=["Says hi"], **asks_nothing).skip is None
@@ -44,6 +50,14 @@ def test_keys_that_ask_for_nothing_skip_nothing() -> None:
     ("entry", "reason"),
     [
         ({}, "nothing to check: add assertions"),
+        (
+            {"assertions": [{"type": "contains", "value": "a", "should_match": False}]},
+            "assertions: contains: should_match is not known",
+        ),
+        (
+            {"graders": [{"type": "llm_rubric", "rubric": "rubrics/tone.md"}]},
+            "graders: llm_rubric: rubric: the file rubrics/tone.md is not read: write its text here",
+        ),
         (
             {"assertions": [], "expected_output": " "},
             "nothing to check: add assertions",

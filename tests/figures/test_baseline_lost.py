@@ -88,7 +88,10 @@ def test_a_case_file_that_is_not_measured_any_more_is_named(
 
     assert (code, strict) == (ends_with, FAILED)
     assert title.startswith("### \u2754")
-    assert "skills/tea/skill_meta.json has a baseline that nothing was compared with: restore it" in out
+    assert (
+        "skills/tea/skill_meta.json has a baseline that nothing was compared with: restore it"
+        in out
+    )
     assert "has no cases" not in out
 
 

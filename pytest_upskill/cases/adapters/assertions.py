@@ -162,7 +162,13 @@ def _is_regex(text: str) -> bool:
     return bool(is_escaped or re.fullmatch(r"\^.*\$", text) or make.FLAGGED.match(text))
 
 
+_MODIFIERS = ("negated", "invert", "inverted", "not", "should_match", "polarity", "min_count")
+"""Keys that change what an assertion means, each in the tool of its author."""
+
+
 def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
+    if modifier := next((key for key in _MODIFIERS if key in assertion), None):
+        raise left_out(f"{kind}: {modifier} is not known")
     file = assertion.get("file") or assertion.get("path")
     if kind == "file_exists":
         exists = make.files_gone if make.is_on(assertion.get("negate")) else make.file_exists

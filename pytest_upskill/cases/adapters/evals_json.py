@@ -84,6 +84,8 @@ _QUERY: Keys = {
     "|expected_selected_skill|expected_route": keys.EXPECTED_SKILL,
     "acceptable_skills|acceptable_alternates": keys.ALSO_EXPECTED,
     "forbidden_skills|must_not_activate|must_not_route": keys.FORBIDDEN,
+    "skip|skipped|disabled": keys.DISABLED,
+    "enabled": keys.ENABLED,
     "tags": keys.TAGS,
 }
 """The keys of a query, with the skill that should be chosen."""

@@ -36,6 +36,8 @@ def is_text(value: object) -> bool:
 
 
 def _prompt(value: object) -> Draft:
+    if isinstance(value, str) and "{{.Vars." in value:
+        raise Flaw("its variables are not filled in", Weight.LACKS)
     if is_text(value):
         return Draft(prompt=str(value))
     if isinstance(value, list):
@@ -57,8 +59,8 @@ def _skills(value: object) -> Draft:
 
 def expected_choice(value: object) -> choice.ExpectedChoice:
     """Return the choice that a value says: true, false, a word for them, or names of skills."""
-    if isinstance(value, bool):
-        return choice.own_skill(should=value)
+    if isinstance(value, int) and value in {0, 1}:
+        return choice.own_skill(should=bool(value))
     names = choice.names_in(value)
     if value and not names:
         raise Flaw("must be true, false or the name of a skill")
@@ -68,6 +70,13 @@ def expected_choice(value: object) -> choice.ExpectedChoice:
         what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
         raise Flaw(what, Weight.SKIPPED)
     return choice.skills_in(value) or choice.NO_SKILL
+
+
+def all_of(value: object) -> Draft:
+    """Read the skills of which an agent should choose all: just one can be measured."""
+    if (count := len(choice.names_in(value))) > 1:
+        raise Flaw(f"needs {count} skills, but one choice is measured", Weight.SKIPPED)
+    return Draft(choice=expected_choice(value))
 
 
 def _should(value: object) -> Draft:
@@ -216,6 +225,9 @@ EXPECTED_SKILL = Reader(
     lambda value: Draft(choice=expected_choice(value)),
     reads_empty=True,
 )
+ALL_EXPECTED = Reader("the skill that an agent should choose", all_of)
+DISABLED = unmeasured("the file disables it", Weight.LACKS)
+ENABLED = Reader("skipped if false", lambda e: DISABLED.read(not make.is_on(e)), reads_empty=True)
 ALSO_EXPECTED = Reader(
     "further skills that it may choose", lambda e: Draft(choice=choice.skills_in(e))
 )

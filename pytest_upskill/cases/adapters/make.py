@@ -113,6 +113,8 @@ def python_pattern(pattern: str, flags: str = "") -> str:
 
 def judged(texts: object, *, prefix: str = "") -> Sequence[Judge]:
     """Make statements for a judge of texts."""
+    for name in filter(re.compile(r"[\w./-]+\.(md|txt|ya?ml|json)").fullmatch, texts_in(texts)):
+        raise left_out(f"the file {name} is not read: write its text here")
     return [Judge(statement=prefix + text.strip()) for text in texts_in(texts)]
 
 

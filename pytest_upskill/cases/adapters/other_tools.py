@@ -52,7 +52,7 @@ CALIPER = Adapter(
         "skill": keys.SKILL,
         "expect": make.statements("a statement for a judge", "The answer fits this: "),
         "assert": keys.unmeasured("its Python code is not run", Weight.LEFT_OUT),
-        "activates": keys.EXPECTED_SKILL,
+        "activates": Reader("the skill to choose; null for none", keys.all_of, reads_empty=True),
         "setup": Reader("commands before an agent starts", keys.commands_in),
         "history": keys.unmeasured("a single answer continues no session"),
     },
@@ -126,7 +126,7 @@ _GRADERS = keys.graders(
             "required": Reader("", _call, as_list),
             "disallowed": Reader("", partial(_call, least=0, most=0), as_list),
         },
-        "skill-invocation": {"required": keys.ALSO_EXPECTED, "disallowed": keys.FORBIDDEN},
+        "skill-invocation": {"required": keys.ALL_EXPECTED, "disallowed": keys.FORBIDDEN},
         # Of the agent's session: trouble in one is missing data here.
         "completed exit-success error-count": None,
     },
@@ -237,7 +237,7 @@ GRADERS = keys.graders(
             "content_patterns": Reader("", _content_of_waza, as_list),
         },
         "trigger": None,  # of the words of the prompt, not of an agent's choice
-        "skill_invocation": {"required_skills": keys.ALSO_EXPECTED},
+        "skill_invocation": {"required_skills": keys.ALL_EXPECTED},
         "behavior": {
             "required_tools": keys.CALLED_TOOLS,
             "forbidden_tools": keys.REJECTED_TOOLS,

@@ -4,6 +4,7 @@ Read: ``src/assertions/`` of https://github.com/promptfoo/promptfoo, stored Nove
 version 0.123), and configurations beside skills in public repositories.
 """
 
+import csv
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,7 +26,7 @@ def _contains(grader: make.Given) -> make.Checks:
     if negate and which == "all":
         raise left_out("one missing text is enough, which no check here can say")
     if which and isinstance(value, str):
-        value = [text.strip() for text in value.split(",")]
+        (value,) = csv.reader([value], skipinitialspace=True)
     is_any, ignore_case = which == "any", kind.startswith("i")
     return make.literals(value, ignore_case=ignore_case, negate=negate, any_of=is_any)
 
@@ -44,6 +45,8 @@ def _matches(grader: make.Given) -> Part:
 def _is_json(grader: make.Given) -> make.Checks:
     if grader["negate"]:
         raise left_out("no check here can say that there is none")
+    if grader["type"] == "contains-json":
+        raise left_out("no check here finds JSON within a text")
     return [JsonSchema(schema=_object(grader.get("value")))]
 
 
@@ -60,7 +63,7 @@ def _skill_used(grader: make.Given) -> Draft:
         value = value.get("name")
     if not (choice := skills_in(value, are_right=not negate)):
         raise Flaw("names no skill")
-    return Draft(choice=choice)
+    return Draft(choice=choice) if negate else keys.all_of(value)
 
 
 def _why_left_out(grader: make.Given) -> str:
@@ -135,7 +138,8 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
     elsewhere = {"vars", "metadata", *_SCORED, *(() if is_one else ("description", "id"))}
     own = {key: part for key, part in test.items() if key not in elsewhere}
     for values in product(*lists):
-        chosen = dict(zip(given, values, strict=True))
+        written = dict(zip(given, values, strict=True))
+        chosen = _rendered(written, written)
         case = {
             **own,
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),

@@ -193,3 +193,37 @@ tests:
     assert "contains '3.10': not in" in out
     assert "not_contains 'No': found in" in out
     assert "tests[3].assert[0]: contains: is true or false, not text: quote it" in out
+
+
+def test_variables_in_variables_and_quoted_commas_are_read_as_promptfoo_does(
+    measured: Measured,
+) -> None:
+    config = """\
+prompts: ["{{q}}"]
+tests:
+  - description: nested
+    vars: {q: "Which column has {{what}}?", what: missing values}
+    assert: [{type: contains, value: 37 missing}]
+  - description: quoted
+    vars: {q: Which column has missing values?}
+    assert: [{type: contains-any, value: '"price, has", quantity'}]
+  - description: whole
+    vars: {q: Which column has missing values?}
+    assert: [{type: contains-any, value: '"missing values? The", quantity'}]
+  - description: within
+    vars: {q: Which column has missing values?}
+    assert: [{type: contains-json}]
+  - description: both
+    vars: {q: Which columns of the table are empty?}
+    assert: [{type: skill-used, value: [csv, charts]}]
+"""
+
+    outcomes = measured({"skills/csv/evals/promptfooconfig.yaml": config, **CHARTS})
+
+    assert {name: each for name, each in outcomes.items() if "without" not in name} == {
+        "nested with_skill": "pass",
+        "quoted with_skill": "fail",
+        "whole with_skill": "pass",
+        "within with_skill": "skip",
+        "both with_skill": "skip",
+    }

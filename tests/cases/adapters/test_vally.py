@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_upskill.cases.skill import Trigger
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from tests.cases.adapters.conftest import CHARTS, Measured
@@ -50,6 +52,20 @@ stimuli:
       - {type: tool-call-count, config: {max: 3}}
       - {type: output-not-contains, config: {substring: error}}
 """
+
+
+@pytest.mark.parametrize(("skills", "outcome"), [("[csv]", "pass"), ("[csv, charts]", "skip")])
+def test_of_several_skills_that_are_all_required_one_choice_shows_nothing(
+    measured: Measured, skills: str, outcome: str
+) -> None:
+    grader = f"{{type: skill-invocation, config: {{required: {skills}}}}}"
+    suite = f"stimuli: [{{name: a, prompt: Which columns are empty?, graders: [{grader}]}}]\n"
+
+    outcomes = measured(
+        {"evals/csv/eval.yaml": f"environment: {{skills: [csv]}}\n{suite}", **CHARTS}
+    )
+
+    assert set(outcomes.values()) == {outcome}
 
 
 def test_stimuli_are_measured_by_their_graders(measured: Measured) -> None:
