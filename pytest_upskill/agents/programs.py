@@ -201,9 +201,8 @@ class Codex(Cli):
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""
-        configuration = _CODEX_CONFIGURATION.format(
-            model=json.dumps(request.model.name), url=json.dumps(f"{base_url}/v1")
-        )
+        model, url = json.dumps(request.model.name), json.dumps(f"{base_url}/v1")
+        configuration = _CODEX_CONFIGURATION.format(model=model, url=url)
         return Launch(
             arguments=(
                 *("exec", "--json", "--skip-git-repo-check", "--ephemeral"),

@@ -282,9 +282,8 @@ class SkillFolder:
         copies = []
         for file in self.read_files(source):
             copy = PurePosixPath(name, PurePosixPath(file.name).relative_to(source))
-            copies.append(
-                replace(file, name=str(copy) if copy.name else PurePosixPath(source).name)
-            )
+            new = str(copy) if copy.name else PurePosixPath(source).name
+            copies.append(replace(file, name=new))
         return tuple(copies)
 
     def without_copies(self, case: Case) -> Case:
@@ -345,9 +344,8 @@ class SkillFolder:
         if not self._own.isdisjoint((real, *real.parents)):
             self.left_out.add(shown)
             return True
-        return hidden_files.is_named_or_shaped_as_cases(
-            self.folder, os.path.relpath(path, self.folder), self._hidden
-        )
+        name = os.path.relpath(path, self.folder)
+        return hidden_files.is_named_or_shaped_as_cases(self.folder, name, self._hidden)
 
 
 def folder_of_cases(case_file: Path, skill: Path) -> list[Path]:

@@ -114,12 +114,11 @@ class Judged:
     @cached_property
     def _labels(self) -> list[calibration.Label]:
         index_of = {pair.case: index for index, pair in enumerate(self.pairs)}
+        given = self.cell.labels.given if self.cell.labels else ()
         return [
-            calibration.Label(
-                index_of[label.case], label.with_skill, label.judged, bool(label.passed)
-            )
-            for label in (self.cell.labels.given if self.cell.labels else ())
-            if label.case in index_of
+            calibration.Label(index_of[each.case], each.with_skill, each.judged, bool(each.passed))
+            for each in given
+            if each.case in index_of
         ]
 
     @property

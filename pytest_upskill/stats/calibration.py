@@ -166,9 +166,8 @@ def correct_lift(
     pass_rate = fmean(arm.passes / arm.runs for arm in judged)
     pass_rate += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
-    down, up = (
-        sqrt(square + spread) for square in _squared_reaches(cases, strata, estimate, level)
-    )
+    reaches = _squared_reaches(cases, strata, estimate, level)
+    down, up = (sqrt(square + spread) for square in reaches)
     return Correction(
         lift=Estimate(corrected, max(-1.0, corrected - down), min(1.0, corrected + up)),
         with_skill=min(1.0, max(0.0, pass_rate)),

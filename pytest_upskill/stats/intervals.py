@@ -26,9 +26,8 @@ def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
     centre = rate + z * z / (2 * runs)
     reach = z * sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs))
     # Rounding errors must not exclude the rate itself if it is 0 or 1.
-    return Interval(
-        max(0.0, min(rate, (centre - reach) / scale)), min(1.0, max(rate, (centre + reach) / scale))
-    )
+    low, high = (centre - reach) / scale, (centre + reach) / scale
+    return Interval(max(0.0, min(rate, low)), min(1.0, max(rate, high)))
 
 
 def pass_at_k(cases: Sequence[tuple[int, int]], k: int) -> Estimate | None:

@@ -62,9 +62,8 @@ class RunResult:
     @property
     def ending(self) -> str | None:
         """How the answer ended other than by itself, None if it did not."""
-        return self.why_ungraded or (
-            None if self.has_chosen else _ENDINGS.get(self.completion.stop_reason)
-        )
+        ending = None if self.has_chosen else _ENDINGS.get(self.completion.stop_reason)
+        return self.why_ungraded or ending
 
     @property
     def has_chosen(self) -> bool:

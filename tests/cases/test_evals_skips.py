@@ -55,8 +55,8 @@ def test_keys_that_ask_for_nothing_skip_nothing() -> None:
             "assertions: contains: should_match is not known",
         ),
         (
-            {"graders": [{"type": "llm_rubric", "rubric": "rubrics/tone.md"}]},
-            "graders: llm_rubric: rubric: the file rubrics/tone.md is not read: write its text here",
+            {"graders": [{"type": "llm_rubric", "rubric": "q.md"}]},
+            "graders: llm_rubric: rubric: the file q.md is not read: write its text here",
         ),
         (
             {"assertions": [], "expected_output": " "},

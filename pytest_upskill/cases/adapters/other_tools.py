@@ -217,6 +217,9 @@ def _content_of_waza(value: object) -> make.Checks:
             yield from make.in_file(given.get("path"), make.patterns(given[key], negate=negate))
 
 
+_no_literals = partial(make.literals, negate=True)
+_any_literal = partial(make.literals, any_of=True)
+
 GRADERS = keys.graders(
     "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
     "lengths; left out: other `code`, `program`, `tool_constraint`, budgets",
@@ -224,7 +227,7 @@ GRADERS = keys.graders(
         "text regex keyword": {
             "contains keywords": Reader("", make.literals),
             "contains_cs": Reader("", partial(make.literals, ignore_case=False)),
-            "not_contains": Reader("", partial(make.literals, negate=True)),
+            "not_contains": Reader("", _no_literals),
             "not_contains_cs": Reader("", partial(make.literals, ignore_case=False, negate=True)),
             "regex_match must_match pattern": Reader("", make.patterns),
             "regex_not_match must_not_match": Reader("", partial(make.patterns, negate=True)),
@@ -288,12 +291,8 @@ WAZA = Adapter(
         "expected": {
             "should_trigger": keys.SHOULD,
             "output_contains": Reader("texts that must be in the answer", make.literals),
-            "output_not_contains": Reader(
-                "texts that must not", partial(make.literals, negate=True)
-            ),
-            "output_contains_any": Reader(
-                "texts of which one must", partial(make.literals, any_of=True)
-            ),
+            "output_not_contains": Reader("texts that must not", _no_literals),
+            "output_contains_any": Reader("texts of which one must", _any_literal),
         },
         "graders": GRADERS,
         "suite": {"skill": keys.SKILL, "graders": GRADERS},
