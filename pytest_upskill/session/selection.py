@@ -245,7 +245,8 @@ class Selection:
         given, told = set(arguments_of(self._config)), self._changed_and_unvisited
         missed = [each for each in self._unvisited if each not in told]
         unvisited = {each if each.parent in given else each.parent for each in missed}
-        if not self.deselected and unvisited:
+        # Workers of an interrupted run do not tell what they have visited.
+        if not self.deselected and unvisited and exitstatus != pytest.ExitCode.INTERRUPTED:
             folders = sorted(shown(each, self._config) for each in unvisited)
             them = "it" if len(folders) == 1 else "them"
             yield (

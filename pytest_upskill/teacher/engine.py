@@ -174,7 +174,7 @@ class Engine:
         all_answers = [*chain.from_iterable(answers)]
         missing = [answer for answer in all_answers if answer.completion is None or answer.error]
         if any(answer.why_not_sent for answer in missing):
-            raise Stopped(f"--max-cost: further requests could exceed ${self.max_cost:g}")
+            raise Stopped(f"--max-cost: further requests could exceed ${self.max_cost:g}: raise it")
         if missing:
             count = f"{len(missing)} of {counted(len(all_answers), 'answer')}"
             raise Stopped(f"no reply for {count}: {missing[0].error}")

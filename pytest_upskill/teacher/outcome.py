@@ -25,7 +25,7 @@ DRY_RUN = "--dry-run: nothing was requested"
 NO_EVAL = "--no-eval: nothing was measured"
 """The reason if the user wanted a skill without cases."""
 
-_RESUME_HINT = "everything so far is recorded: the same command continues from here"
+_RESUME_HINT = "everything so far is recorded: the command continues from here"
 
 _SHOWN_LINES = 12
 """Lines of a source that are shown before it is sent."""
@@ -266,7 +266,7 @@ def _next_step(outcome: CommandOutcome, typed: str) -> str:
         return "the draft is beside the page; give more sources, or ask for something else"
     if outcome.look is not None:
         return f"comment on the answers in {COMMENTS} beside the page, then run this again"
-    if outcome.command == "cases":
+    if outcome.command in {"cases", "generate"}:
         return "see the reasons on the page; another teacher (-m MODEL) may write better ones"
     return "see the reasons on the page; 'pytest-upskill cases' proposes more cases"
 

@@ -70,6 +70,14 @@ def test_a_statement_that_does_not_hold_fails_the_case(run: Run, judged: Judged)
     )
 
 
+def test_reports_have_the_cost_of_the_judge_too(run_once: Run, judged: Judged) -> None:
+    run_once(*judged(verdicts(True, True)), "--upskill-md=r.md", "--upskill-html=r.html")
+
+    for page in ("r.md", "r.html"):
+        text = Path(page).read_text("utf-8")
+        assert "judge: requested" in text
+
+
 def test_one_answer_is_judged_once_for_all_statements_and_arms(
     run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:

@@ -204,15 +204,18 @@ def matrix_parts(gate: Gate) -> list[str]:
 
 
 def costs(report: Report) -> list[tuple[str, str]]:
-    """Return names and values of the cost of all answers, in dollars and tokens."""
-    completions = [run.completion for run in runs_of(report.gates)]
+    """Return names and values of the cost of all answers and judgements, in dollars and tokens."""
+    runs = [*runs_of(report.gates)]
+    answers = [run.completion for run in runs]
+    judgements = [run.judgement for run in runs if run.judgement]
     rows = []
-    for name, was_replayed in (("requested", False), ("replayed", True)):
-        if some := [each for each in completions if each.replayed is was_replayed]:
-            cost = money(sum_if_known(each.cost_usd for each in some))
-            cost = original(cost) if was_replayed else cost
-            rows.append((name, f"{counted(len(some), 'usable answer')}, {cost}"))
-    tokens = sum_if_known(each.tokens for each in completions)
+    for who, replies in (("", answers), ("judge: ", judgements)):
+        for name, was_replayed in (("requested", False), ("replayed", True)):
+            if some := [each for each in replies if each.replayed is was_replayed]:
+                cost = money(sum_if_known(each.cost_usd for each in some))
+                cost = original(cost) if was_replayed else cost
+                rows.append((f"{who}{name}", f"{counted(len(some), 'usable answer')}, {cost}"))
+    tokens = sum_if_known(each.tokens for each in answers)
     return [
         *rows,
         ("tokens", "n/a" if tokens is None else f"{tokens:,}"),
