@@ -79,5 +79,5 @@ def skills_with_other_recordings(folder: Path, point: BranchPoint) -> set[str]:
     """
     if not folder.is_relative_to(point.project):
         return set()
-    lines = git.rewritten(point.commit(point.project), point.project, folder)
+    lines = git.rewritten(point.commit(), point.project, folder)
     return set(re.findall(rf'^.\s*"subject": "(?:{JUDGEMENT})?(.+?)::', lines, re.MULTILINE))

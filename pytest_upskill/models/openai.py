@@ -199,15 +199,16 @@ _MAX_CHARS = 4000
 _REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 """Names of OpenAI's models, on any host, that refuse ``max_tokens``."""
 
-"""OpenAI's reasoning models refuse ``max_tokens``; local servers ignore the other name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The variant of the format that a model accepts."""
 
     limit_name: Literal["max_tokens", "max_completion_tokens"]
-    """Name of the field with the maximum of output tokens."""
+    """Name of the field with the maximum of output tokens.
+
+    OpenAI's reasoning models refuse ``max_tokens``; local servers ignore the other name.
+    """
     has_system_role: bool = True
     """Whether there is a system role; otherwise the system prompt is put before the question."""
     wire: Literal["chat", "responses"] = "chat"

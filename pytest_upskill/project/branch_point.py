@@ -23,13 +23,13 @@ class BranchPoint:
         self._commit_of = cache(lambda home: git.merge_base(home, ref, project))
         self._names_in = cache(lambda home: git.names_in(self._commit_of(home), home))
 
-    def commit(self, folder: Path) -> str:
-        """Return the commit, in the repository of a folder.
+    def commit(self, folder: Path | None = None) -> str:
+        """Return the commit, in the repository of a folder, else of the project.
 
         Raises:
             GitError: As `git.merge_base` does.
         """
-        return self._commit_of(_home(folder))
+        return self._commit_of(_home(folder or self.project))
 
     def is_changed(self, folder: Path, *beside: Path) -> bool:
         """Return whether a folder, or other paths that belong to it, have changed since.

@@ -27,7 +27,9 @@ _POINTS = pytest.StashKey[dict[str, BranchPoint]]()
 def branch_point(config: pytest.Config, ref: str) -> BranchPoint:
     """Return where the branch left a ref; one object per session, as it remembers."""
     points = config.stash.setdefault(_POINTS, {})
-    return points.setdefault(ref, BranchPoint(ref, case_files.project_of(config)))
+    if ref not in points:
+        points[ref] = BranchPoint(ref, case_files.project_of(config))
+    return points[ref]
 
 
 class Branch:
@@ -93,14 +95,14 @@ class Branch:
     def changed_skills(self) -> list[Path]:
         """The folders of the repository whose ``SKILL.md`` is new or changed."""
         with suppress(git.GitError):
-            return git.changed_skills(self._point.commit(self._point.project), self._point.project)
+            return git.changed_skills(self._point.commit(), self._point.project)
         return []
 
     @cached_property
     def _gone(self) -> Mapping[Path, Path | None]:
         """Where the files are that were deleted or moved, by their old places."""
         with suppress(git.GitError):
-            return git.gone_files(self._point.commit(self._point.project), self._point.project)
+            return git.gone_files(self._point.commit(), self._point.project)
         return {}
 
     @cached_property
@@ -151,7 +153,7 @@ class Branch:
         if (committed := catalogues.committed) is None:
             return
         with suppress(git.GitError):
-            commit = self._point.commit(self._point.project)
+            commit = self._point.commit()
             changed = (
                 home
                 for home in homes

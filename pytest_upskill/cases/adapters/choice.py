@@ -17,7 +17,8 @@ _WORDS = re.compile(
     r"(?:(?P<yes>true|yes|y|on|1|should|(?:true_)?positive|in_scope"
     r"|(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|tak|rout)"
     r"(?:e[ds]?|r?ed|s|ing|ion)?(?:_skill|_it)?)"
-    r"|no|n|off|0|false|negative|(?:true_|hard_)negative|false_positive|near_(?:neighbou?r|miss)|adjacent"
+    r"|no|n|off|0|false|negative|(?:true_|hard_)negative|false_positive|near_(?:neighbou?r|miss)"
+    r"|adjacent"
     r"|out_of_scope|anti|decoy|distractor|skip(?:ped)?|ignored?|reject(?:ed)?)"
 )
 """Words for the choice of this skill; those without ``yes`` mean another or none."""
