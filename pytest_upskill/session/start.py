@@ -27,6 +27,7 @@ from pytest_upskill.session.annotations import annotations, warnings_of
 from pytest_upskill.session.case_files import catalogues_of, check_case_files
 from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
+from pytest_upskill.session.losses import Losses
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
 from pytest_upskill.session.outgoing import Outgoing, redact_logs
 from pytest_upskill.session.progress import interruptible
@@ -87,7 +88,7 @@ def start(config: pytest.Config) -> None:
         answers = Controller(config)
     if answers is not None:
         plugins.register(answers, "upskill-answers")
-    plugins.register(Reporting(config, selection, answers), "upskill-reporting")
+    plugins.register(Reporting(config, selection.losses, answers), "upskill-reporting")
 
 
 class Reporting:
@@ -101,10 +102,8 @@ class Reporting:
         pytest.UsageError: A baseline cannot be used.
     """
 
-    def __init__(
-        self, config: pytest.Config, selection: Selection, answers: Fetching | None
-    ) -> None:
-        self._config, self._selection, self._answers = config, selection, answers
+    def __init__(self, config: pytest.Config, losses: Losses, answers: Fetching | None) -> None:
+        self._config, self._losses, self._answers = config, losses, answers
         self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
         self._measures = runs_tests(config) and not (self._settings.dry_run or self._settings.prune)
         self._records = Records()
@@ -133,7 +132,7 @@ class Reporting:
     @property
     def has_decided(self) -> bool:
         """Whether the session has run tests, or found that no skill changed."""
-        return self._report is not None or bool(self._selection.nothing_changed)
+        return self._report is not None or bool(self._losses.found.nothing_changed)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record why a file could not be collected; that of Python has a traceback."""
@@ -172,10 +171,10 @@ class Reporting:
                 self._answers.stop()
             self._decide(session)
             if ended:
-                self._selection.note_lost(self._records.trials)
+                self._losses.note_lost(self._records.trials)
                 measured = {baseline.baseline_path(gate.cell) for gate in self._gates}
                 unmeasured = {*(self._recorded or ())} - measured
-                self._selection.note_baselines(map(baseline.case_file_of, unmeasured))
+                self._losses.note_baselines(map(baseline.case_file_of, unmeasured))
             if self._measures:
                 self._report_skills_without_cases(session)
             if self._settings.baseline_update:
@@ -203,7 +202,7 @@ class Reporting:
     def _report_skills_without_cases(self, session: pytest.Session) -> None:
         """Report each changed skill without cases as a test, which fails where they are to."""
         outcome: Outcome = "failed" if "cases" in self._settings.fail_on else "skipped"
-        for skill, reason in self._selection.without_cases.items():
+        for skill, reason in self._losses.without_cases.items():
             nodeid = f"{skill}/SKILL.md::cases"
             report_as_test(session, nodeid, nodeid, outcome, reason, upskill=None)
 
@@ -227,13 +226,15 @@ class Reporting:
             if not self._was_interrupted:
                 session.exitstatus = exit_code.EXIT_CODES[exit_code.outcome(self._report)]
             is_written &= self._files.write(self._report, exitstatus)
-        elif exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._selection.nothing_changed:
+        elif (
+            exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._losses.found.nothing_changed
+        ):
             session.exitstatus = pytest.ExitCode.OK
         if not is_written:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
     def _make_report(self, session: pytest.Session) -> Report:
-        settings, selection = self._settings, self._selection
+        settings, losses = self._settings, self._losses
         budget, records = self._resources.budget, self._records
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         warned = warnings_of(reporter)
@@ -250,13 +251,13 @@ class Reporting:
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(dict.fromkeys(line for lines in self._unreadable for line in lines)),
-            without_trials=tuple(selection.losses()),
-            without_cases=len(selection.without_cases),
-            not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
+            without_trials=tuple(losses.lines()),
+            without_cases=len(losses.without_cases),
+            not_measured=(*losses.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
-            nothing_changed=selection.nothing_changed,
-            unmeasured=records.unmeasured(selection.is_missed),
-            warnings=(*lines, *selection.elsewhere()),
+            nothing_changed=losses.found.nothing_changed,
+            unmeasured=records.unmeasured(losses.is_missed),
+            warnings=(*lines, *losses.elsewhere()),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

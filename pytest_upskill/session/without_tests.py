@@ -48,7 +48,7 @@ class Prune:
         """
         trials = [item.trial for item in session.items if isinstance(item, TrialItem)]
         reason = "" if trials else "there are no trials"
-        if self._selection.deselected or any("::" in arg for arg in self._config.args):
+        if self._selection.found.deselected or any("::" in arg for arg in self._config.args):
             reason = "some trials are deselected"
         if session.testsfailed:
             reason = "some files could not be collected"

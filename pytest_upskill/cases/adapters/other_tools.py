@@ -21,7 +21,7 @@ from shlex import join
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, entries_at
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, entries_at
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.formats import object_in
@@ -219,6 +219,13 @@ def _content_of_waza(value: object) -> make.Checks:
 
 _no_literals = partial(make.literals, negate=True)
 _any_literal = partial(make.literals, any_of=True)
+_BEHAVIOR: Keys = {
+    "required_tools": keys.CALLED_TOOLS,
+    "forbidden_tools": keys.REJECTED_TOOLS,
+    "max_tool_calls max_tokens max_duration_ms max_response_time_ms max_iterations max_turns": (
+        keys.unmeasured("a budget is not a check of the answer", Weight.LIMIT)
+    ),
+}
 
 GRADERS = keys.graders(
     "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
@@ -241,20 +248,14 @@ GRADERS = keys.graders(
         },
         "trigger": None,  # of the words of the prompt, not of an agent's choice
         "skill_invocation": {"required_skills": keys.ALL_EXPECTED},
-        "behavior": {
-            "required_tools": keys.CALLED_TOOLS,
-            "forbidden_tools": keys.REJECTED_TOOLS,
-            "max_tool_calls max_tokens max_duration_ms max_iterations max_turns": keys.unmeasured(
-                "a budget is not a check of the answer", Weight.LIMIT
-            ),
-        },
+        "behavior": _BEHAVIOR,
     },
 )
 
 
 def _tasks_of_waza(value: Any) -> list[Entry]:
     is_task = isinstance(value, dict) and isinstance(value.get("inputs"), dict)
-    return [Entry((), value)] if is_task and make.is_on(value.get("enabled", True)) else []
+    return [Entry((), value)] if is_task else []
 
 
 def _with_eval(path: Path, task: Any) -> Mapping[str, Any]:
@@ -273,6 +274,8 @@ def _name_of(grader: object) -> str:
     return str(grader.get("name") or "") if isinstance(grader, dict) else ""
 
 
+_NOT_GIVEN = keys.unmeasured("an agent is not given it", Weight.LACKS)
+
 WAZA = Adapter(
     tool="waza",
     about="https://github.com/microsoft/waza, version 0.40",
@@ -282,7 +285,10 @@ WAZA = Adapter(
         "id|name": keys.NAME,
         "inputs": {
             "prompt": keys.PROMPT,
-            "follow_up_prompts": keys.FURTHER_TURNS,
+            "prompt_file": keys.unmeasured("write its text as 'prompt'", Weight.LACKS),
+            "follow_up_prompts responder": keys.FURTHER_TURNS,
+            "context": {"fixture": _NOT_GIVEN},
+            "repos": _NOT_GIVEN,
             "files": Reader(
                 "files of `fixtures`, or with their text",
                 lambda value: Draft(files=keys.files_in(value, folder="fixtures/")),
@@ -293,9 +299,16 @@ WAZA = Adapter(
             "output_contains": Reader("texts that must be in the answer", make.literals),
             "output_not_contains": Reader("texts that must not", _no_literals),
             "output_contains_any": Reader("texts of which one must", _any_literal),
+            "behavior": _BEHAVIOR,
         },
         "graders": GRADERS,
-        "suite": {"skill": keys.SKILL, "graders": GRADERS},
+        "suite": {
+            "skill": keys.SKILL,
+            "graders": GRADERS,
+            "hooks": keys.unmeasured("its commands are not run", Weight.LIMIT),
+            "mcp_mocks command_mocks": keys.unmeasured("a model is not given them", Weight.LIMIT),
+        },
+        "enabled": keys.ENABLED,
         "tags": keys.TAGS,
     },
     beside=_with_eval,

@@ -85,18 +85,32 @@ def test_a_task_with_nothing_but_a_budget_is_skipped_and_no_mistake(tmp_path: Pa
     assert (skill.warnings, len(skill.hints)) == ((), 1)
 
 
-def test_a_task_with_a_second_turn_is_skipped_with_that_reason(tmp_path: Path) -> None:
-    inputs = "{prompt: Note it., follow_up_prompts: ['Yes, write it.']}"
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (
+            "inputs: {prompt: Note it., follow_up_prompts: ['Yes, write it.']}",
+            "follow_up_prompts: a single answer has no further turns",
+        ),
+        ("inputs: {prompt_file: ask.md}", "prompt_file: write its text as 'prompt'"),
+        (
+            "inputs: {prompt: Note it., context: {fixture: data}}",
+            "fixture: an agent is not given it",
+        ),
+        ("inputs: {prompt: Note it.}\nenabled: false", "enabled: the file disables it"),
+    ],
+)
+def test_a_task_that_cannot_be_asked_as_meant_is_skipped_with_the_reason(
+    tmp_path: Path, lines: str, reason: str
+) -> None:
     file = tmp_path / "csv" / "tasks" / "a.yaml"
     file.parent.mkdir(parents=True)
     (tmp_path / "csv" / "SKILL.md").write_text(SKILL, "utf-8")
-    file.write_text(f"inputs: {inputs}\nexpected: {{output_contains: [noted]}}\n", "utf-8")
+    file.write_text(f"{lines}\nexpected: {{output_contains: [noted]}}\n", "utf-8")
 
     (skill,) = load_skills(file)
 
-    assert [case.skip for case in skill.cases] == [
-        "follow_up_prompts: a single answer has no further turns"
-    ]
+    assert [case.skip for case in skill.cases] == [reason]
 
 
 def test_a_grader_of_the_task_replaces_the_grader_of_the_suite_of_its_name(tmp_path: Path) -> None:
