@@ -191,14 +191,16 @@ def in_words(gate: Gate) -> str:
     if lift.deciding is None:
         return ""
     lifted = points(lift.deciding.estimate)
+    # Labels correct the lift, not the result of a case.
+    cases = _in_words(lift.changes) + (", as judged" if lift.correction else "")
     if past is None or past.mean_change is None:
         against = " against no skill" if past else ""
-        return f"{lifted} points{against}: {_in_words(lift.changes)}"
+        return f"{lifted} points{against}: {cases}"
     since = _in_words(changes_of(case.counts for case in past.measured))
     other = set(gate.cell.other_cases)
     which = ", without new and changed cases" if other and other.isdisjoint(gate.past) else ""
     against = f"{points(past.mean_change)} points against {past.base}{which}: {since}"
-    return f"{against}; {lifted} against no skill: {_in_words(lift.changes)}"
+    return f"{against}; {lifted} against no skill: {cases}"
 
 
 def _in_words(changes: Counter[str]) -> str:

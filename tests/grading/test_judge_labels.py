@@ -127,7 +127,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     assert "the judge says that 'The answer is kind.' holds, not so the labels of " in said
 
     corrected = judged_run("--upskill-cache=replay", lenient=0.6, kind=0.4)
-    corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*"])
+    corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*", "*points: * better*, as judged"])
     found = figures()
     assert found["verdict"] == "too few runs"
     assert found["judge.calibrated"]
