@@ -332,7 +332,11 @@ class GeminiCli(Cli):
                 *("--model", request.model.name, "--yolo", "--skip-trust"),
                 *("--output-format", "stream-json"),
             ),
-            environment={"GEMINI_API_KEY": _NO_KEY, "GOOGLE_GEMINI_BASE_URL": base_url},
+            environment={
+                "GEMINI_API_KEY": _NO_KEY,
+                "GOOGLE_GEMINI_BASE_URL": base_url,
+                "GEMINI_CLI_NO_RELAUNCH": "true",  # it would only get more memory
+            },
             home={".gemini/settings.json": json.dumps(settings)},
         )
 
