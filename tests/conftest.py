@@ -19,7 +19,7 @@ from tests.forked import forked_workers
 from tests.git_repository import commit_all, git
 from tests.imports import import_all
 from tests.installed import installed_once
-from tests.loopback import loopback, model
+from tests.loopback import loopback, model, without_sockets
 from tests.sandbox_programs import marker
 from tests.scripted_model import script
 from tests.teaching import depot

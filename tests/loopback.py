@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl
 
+import httpx2
 import pytest
 
 _STOP_ANTHROPIC = {"end": "end_turn"}
@@ -109,7 +112,11 @@ class Loopback:
     @property
     def url(self) -> str:
         """The server's origin, which is the base URL of the Anthropic format."""
-        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     @property
     def openai_url(self) -> str:
@@ -122,8 +129,9 @@ class Loopback:
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
 
-    def respond(self, received: Received) -> Reply:
-        """Record a request and choose its reply."""
+    @contextmanager
+    def respond(self, received: Received) -> Iterator[Reply]:
+        """Record a request and choose its reply; it is open until the context ends."""
         with self._lock:
             self.requests.append(received)
             self._open += 1
@@ -131,12 +139,31 @@ class Loopback:
             reply = self.replies.popleft() if self.replies else None
         try:
             reply = self.answer(received) if reply is None else reply
-            reply = Reply(text=reply) if isinstance(reply, str) else reply
-            self._closing.wait(reply.delay)
+            yield Reply(text=reply) if isinstance(reply, str) else reply
         finally:
             with self._lock:
                 self._open -= 1
-        return reply
+
+    def wait(self, seconds: float) -> None:
+        """Wait, unless the server is closed."""
+        self._closing.wait(seconds)
+
+    async def answer_here(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request in the process and thread that would send it."""
+        raw = request.content
+        received = Received(
+            path=request.url.path,
+            headers=dict(request.headers),
+            body=json.loads(raw),
+            raw=raw,
+        )
+        with self.respond(received) as reply:
+            await asyncio.sleep(reply.delay)
+        if reply.drop:
+            raise httpx2.RemoteProtocolError("Server disconnected without sending a response.")
+        return httpx2.Response(
+            reply.status, headers=_headers(reply), content=_body(received, reply), request=request
+        )
 
     def close(self) -> None:
         self._closing.set()
@@ -152,14 +179,34 @@ def loopback() -> Iterator[Loopback]:
     server.close()
 
 
+@pytest.fixture
+def without_sockets(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    """Send what this process asks the server by no socket, which takes half of the time.
+
+    For tests that are about something else; processes that they start use sockets.
+    """
+    send = httpx2.AsyncHTTPTransport.handle_async_request
+
+    async def answer(
+        transport: httpx2.AsyncHTTPTransport, request: httpx2.Request
+    ) -> httpx2.Response:
+        if (request.method, request.url.port) == ("POST", loopback.port):
+            return await loopback.answer_here(request)
+        return await send(transport, request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
+    return loopback
+
+
 def know(received: Received) -> Reply:
     """Answer with the fact of ``write_skill`` where the request holds it."""
     return Reply(text="37" if "37" in received.system else "No idea.")
 
 
 @pytest.fixture
-def model(loopback: Loopback) -> str:
+def model(without_sockets: Loopback) -> str:
     """Serve a model that knows what is in its context; return how it is chosen."""
+    loopback = without_sockets
     asked = Counter[tuple[str, str]]()
 
     def answer(received: Received) -> Reply:
@@ -213,11 +260,13 @@ class _Handler(BaseHTTPRequestHandler):
             body=dict(parse_qsl(raw.decode())) if is_form else json.loads(raw),
             raw=raw,
         )
-        reply = cast("_Server", self.server).loopback.respond(received)
+        loopback = cast("_Server", self.server).loopback
+        with loopback.respond(received) as reply:
+            loopback.wait(reply.delay)
         if reply.drop:
             self.close_connection = True
             return
-        body = reply.body if isinstance(reply.body, bytes) else _body(received, reply).encode()
+        body = _body(received, reply)
         try:
             self._send(reply, body)
         except (BrokenPipeError, ConnectionResetError):
@@ -226,14 +275,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, reply: Reply, body: bytes) -> None:
         self.send_response(reply.status)
         size = str(len(body))
-        headers = {
-            "content-type": reply.content_type,
-            "request-id": "req_1",
-            "x-request-id": "req_1",
-            **({"transfer-encoding": "chunked"} if reply.chunked else {"content-length": size}),
-            **reply.headers,
-        }
-        for name, value in headers.items():
+        length = {"transfer-encoding": "chunked"} if reply.chunked else {"content-length": size}
+        for name, value in (length | _headers(reply)).items():
             self.send_header(name, value)
         self.end_headers()
         if reply.chunked:
@@ -245,16 +288,24 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _body(received: Received, reply: Reply) -> str:
-    if isinstance(reply.body, str):
+def _headers(reply: Reply) -> dict[str, str]:
+    names = {"content-type": reply.content_type, "request-id": "req_1", "x-request-id": "req_1"}
+    return {**names, **reply.headers}
+
+
+def _body(received: Received, reply: Reply) -> bytes:
+    if isinstance(reply.body, bytes):
         return reply.body
+    if isinstance(reply.body, str):
+        return reply.body.encode()
+    body: object = {"error": {"message": f"no such path: {received.path}"}}
     if reply.body is not None:
-        return json.dumps(reply.body)
-    if received.path.endswith("/messages"):
-        return json.dumps(_anthropic(received, reply))
-    if received.path.endswith("/chat/completions"):
-        return json.dumps(_openai(received, reply))
-    return json.dumps({"error": {"message": f"no such path: {received.path}"}})
+        body = reply.body
+    elif received.path.endswith("/messages"):
+        body = _anthropic(received, reply)
+    elif received.path.endswith("/chat/completions"):
+        body = _openai(received, reply)
+    return json.dumps(body).encode()
 
 
 def _anthropic(received: Received, reply: Reply) -> dict[str, Any]:

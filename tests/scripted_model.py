@@ -23,7 +23,7 @@ _REPLIES = {
 
 
 @pytest.fixture
-def script(write_skill: Callable[..., Path], loopback: Loopback) -> Script:
+def script(write_skill: Callable[..., Path], without_sockets: Loopback) -> Script:
     """Write a skill whose cases will be answered as given; return the arguments that run it.
 
     A case is ``"with without"`` or ``"with without old"``, where each arm is a string of ``+`` for
@@ -48,13 +48,13 @@ def script(write_skill: Callable[..., Path], loopback: Loopback) -> Script:
                 return reply
             return replace(reply, text=f"{reply.text} ({len(left)} left)")
 
-        loopback.answer = answer
+        without_sockets.answer = answer
         write_skill(
             *({"id": case, "input": case, "expected": {"contains": "right"}} for case in cases),
             name="csv",
         )
         runs = len(next(iter(cases.values())).split()[0])
-        models = f"haiku=haiku-1@{loopback.openai_url}"
+        models = f"haiku=haiku-1@{without_sockets.openai_url}"
         return (
             "skills",
             f"--upskill-models={models}",

@@ -166,5 +166,5 @@ def _code_asked_for(received: Received) -> str:
 
 
 @pytest.fixture
-def depot(pytester: pytest.Pytester, loopback: Loopback) -> Depot:
-    return Depot(pytester.path, loopback)
+def depot(pytester: pytest.Pytester, without_sockets: Loopback) -> Depot:
+    return Depot(pytester.path, without_sockets)

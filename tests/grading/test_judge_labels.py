@@ -27,7 +27,7 @@ JudgedRun = Callable[..., Any]
 
 
 @pytest.fixture
-def judged_run(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> JudgedRun:
+def judged_run(write_skill: WriteSkill, without_sockets: Loopback, run_once: Run) -> JudgedRun:
     """Run the cases with a judge who passes a share of unkind answers with the skill.
 
     Of ten answers, nine are kind with the skill and four without it.
@@ -51,11 +51,11 @@ def judged_run(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> Ju
         said = "lovely" if serial % 10 < 10 * share else "dull"
         return Reply(text=f"I have to say that is {said}, {arm}, number {serial}.")
 
-    loopback.answer = answer
+    without_sockets.answer = answer
 
     def judged_run(*more: str, lenient: float = 0.0, kind: float = 0.9) -> pytest.RunResult:
         shares.update(lenient=lenient, kind=kind)
-        url = loopback.openai_url
+        url = without_sockets.openai_url
         return run_once(
             "skills",
             f"--upskill-models=m=model@{url}",
