@@ -114,11 +114,15 @@ class BatchNotes:
         """Yield a line for each batch that is left, and for each host that has none."""
         for url in self.lacking:
             yield f"upskill: {url} has no batches: its requests were sent at the full price"
-        for note in self.read().values():
+        for file, note in self.read().items():
+            batch = f"upskill: a batch of {len(note.items)} requests to {note.model}"
             yield (
-                f"upskill: a batch of {len(note.items)} requests to {note.model} is left "
-                f"({note.id or 'perhaps not submitted'}): the same command collects it, one "
-                "without --upskill-batch cancels it"
+                f"{batch} is left ({note.id}): the same command collects it, one without "
+                "--upskill-batch cancels it"
+                if note.id
+                else f"{batch} may have been submitted, though {note.url} did not say so: see "
+                f"there, cancel it, and delete {file}; until then, or for three days, its cost "
+                "counts in --upskill-max-cost"
             )
 
 

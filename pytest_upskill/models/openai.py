@@ -112,7 +112,11 @@ class OpenAIClient(SdkClient):
         files = [("file", ("batch.jsonl", data))]
         options = {"headers": {"content-type": "multipart/form-data"}}
         sent = self._post("/files", {"purpose": "batch"}, files=files, options=options)
-        file = await call.fetch(sent)
+        try:
+            file = await call.fetch(sent)
+        except ProviderError as error:
+            error.billable = False  # a file alone costs nothing
+            raise
         body = {"input_file_id": file["id"], "endpoint": path, "completion_window": "24h"}
         return str((await call.fetch(self._post("/batches", body)))["id"])
 

@@ -280,6 +280,35 @@ def test_a_submission_that_is_refused_for_now_is_repeated(
     assert len(server.batches) == 1
 
 
+def test_a_batch_whose_file_did_not_arrive_leaves_nothing(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    drops = iter([0])
+    server.fail = lambda _, path: next(drops, None) if path == "/v1/files" else None
+
+    result = run_once("--upskill-models=o=openai:gpt-x", "--upskill-batch", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert (len(server.batches), notes()) == (1, [])
+
+
+def test_a_batch_that_may_have_been_submitted_is_named_with_its_file(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    drops = iter([0])
+    server.fail = lambda _, path: next(drops, None) if path == "/v1/batches" else None
+    model = "--upskill-models=o=openai:gpt-x"
+
+    result = run_once(model, "--upskill-batch", "skills")
+
+    (note,) = notes()
+    said = re.sub(r"\s+", " ", result.stdout.str())
+    assert f"may have been submitted, though {server.url}/v1 did not say so" in said
+    assert f"{note.name}; until then" in said
+
+
 def test_a_submission_that_a_content_filter_refuses_is_missing_data(
     run_once: Run, write_skill: WriteSkill, server: BatchServer
 ) -> None:
