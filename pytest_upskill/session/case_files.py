@@ -116,7 +116,12 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
     """
     root = config.rootpath
     inside = {file: file.relative_to(root) for file in unread if file.is_relative_to(root)}
-    named = [each for each in inside if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))]
+    named = [
+        each
+        for each in inside
+        if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))
+        or (each.parent / "SKILL.md").exists()
+    ]
     found = [file for file in named[:1000] if has_shape_of_cases(file)]
     discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them
     of_skills = [file for file in found if any(discovery.skills_of(file))]

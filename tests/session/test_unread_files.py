@@ -20,6 +20,7 @@ def collected(run: Run, *args: str) -> list[str]:
     ("file", "pattern"),
     [
         ("skills/{}/my-scenarios.json", "my-scenarios.json"),
+        ("skills/{}/questions.json", "questions.json"),
         ("skills/{}/skill_meta.yaml", "skill_meta.yaml"),
         ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
     ],
