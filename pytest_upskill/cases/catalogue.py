@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_upskill.cases.skill import Case, Skill, SkillVersion, plain_name
+from pytest_upskill.cases.skill import Case, Skill, plain_name
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
@@ -208,7 +208,7 @@ class Catalogues:
     root: Path | None = None
     folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
 
-    def of(self, skill: Skill, version: Skill | SkillVersion | None = None) -> Catalogue:
+    def of(self, skill: Skill, version: Skill | None = None) -> Catalogue:
         """Return what an agent sees with a skill, by default as it is now."""
         base = self.committed or self._around(skill.folder.absolute())
         return base.with_skill(as_listed(version or skill), skill.name)
@@ -242,7 +242,7 @@ _BELOW = ("*/SKILL.md", "*/*/SKILL.md", ".*/skills/*/SKILL.md", "plugins/*/skill
 """Where the skills of a folder, and those inside a skill, are."""
 
 
-def as_listed(skill: Skill | SkillVersion) -> ListedSkill:
+def as_listed(skill: Skill) -> ListedSkill:
     """Return a skill as a catalogue lists it."""
     return ListedSkill(name=skill.name, description=skill.description)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
-from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import folder_of_cases, installed_files, read_bundle
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
@@ -77,7 +77,7 @@ def with_history(
 
 
 def _with_listing(
-    skill: Skill, before: Skill | SkillVersion, home: Path, commit: str, catalogues: Catalogues
+    skill: Skill, before: Skill, home: Path, commit: str, catalogues: Catalogues
 ) -> Skill:
     """Return a skill with what agents saw of all skills at a commit, if that was something else.
 
@@ -151,9 +151,10 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
     )
 
 
-def _read(folder: Path, skill: Skill) -> SkillVersion:
+def _read(folder: Path, skill: Skill) -> Skill:
     text = read_skill_text(read_text(folder / "SKILL.md"), folder=skill.folder.absolute().name)
-    return SkillVersion(
+    return replace(
+        skill,
         name=text.name,
         text=read_bundle(folder, text, skill.hidden_files).text,
         files=installed_files(folder, skill.hidden_files) if skill.files else (),

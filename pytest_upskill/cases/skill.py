@@ -243,18 +243,6 @@ class HiddenFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkillVersion:
-    """The parts of a skill that a model sees."""
-
-    name: str
-    text: str
-    files: tuple[WorkspaceFile, ...] = ()
-    """The files of its folder, without cases; read only where an agent is to use them."""
-    description: str = ""
-    """What an agent sees before it loads the skill."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
     """A skill with its cases."""
 
@@ -280,8 +268,8 @@ class Skill:
     gate: GateRule = GateRule()
     ref: str = ""
     """The git ref to compare the skill with; "" for none."""
-    before: SkillVersion | None = None
-    """The skill at that ref, if it differs."""
+    before: "Skill | None" = None
+    """The skill at that ref, if it differs, in what a model sees: its cases are those of now."""
     listed_before: tuple[tuple[str, str], ...] = ()
     """Names and descriptions of the skills that an agent saw at that ref, if they differ."""
     queries_of_gone_skills: tuple[str, ...] = ()

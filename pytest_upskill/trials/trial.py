@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Literal
 
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, as_listed
-from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
@@ -307,7 +307,7 @@ def _agent_task(trial: Trial) -> AgentTask:
     )
 
 
-def block_of(skill: Skill | SkillVersion) -> str:
+def block_of(skill: Skill) -> str:
     """Return the text that an arm with the skill adds to the system prompt."""
     return f'\n\n<skill name="{skill.name}">\n{skill.text.rstrip()}\n</skill>'
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.answers.recordings import request_fields
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill
-from pytest_upskill.cases.skill import Case, Skill, SkillVersion, Trigger
+from pytest_upskill.cases.skill import Case, Skill, Trigger
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import Contains
 from pytest_upskill.models import parse_model
@@ -28,8 +28,8 @@ def trials(*cases: Case, models: tuple[str, ...] = ("m@http://127.0.0.1:9/v1",))
         text="Facts.",
         case_file=Path("billing/skill_meta.json"),
         cases=cases,
-        before=SkillVersion(name="billing", text="Old.", description="Facts. Use when asked."),
     )
+    skill = replace(skill, before=replace(skill, text="Old."))
     listed = ListedSkill(name="billing", description="Facts. Use when asked.")
     return list(
         plan(
