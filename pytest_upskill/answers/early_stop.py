@@ -1,7 +1,6 @@
 """Early stop: run each cell one round at a time until its verdict is clear, or will not be."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -12,6 +11,7 @@ from pytest_upskill.checks.cpu_limit import CallProcess
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of, with_left_out
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
@@ -35,10 +35,7 @@ class Rounds:
     """
 
     def __init__(self, trials: Iterable[Trial], why_stop: WhyStop = early_verdict) -> None:
-        by_cell: defaultdict[_Key, list[Trial]] = defaultdict(list)
-        for trial in trials:
-            if trial.early_stop:
-                by_cell[_key(trial)].append(trial)
+        by_cell = grouped((_key(trial), trial) for trial in trials if trial.early_stop)
         self._cells = {key: _CellRounds(members, why_stop) for key, members in by_cell.items()}
         self._worker = CallProcess()
 

@@ -18,6 +18,7 @@ from pytest_upskill.answers.recordings import identity, request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.models import Completion, Model, Request
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import longest_requests, probe
 
@@ -109,9 +110,8 @@ def forecast(
         hosts: The host of each model.
         resources: The recordings, and the prices of the models.
     """
-    by_model: defaultdict[Model, list[Trial]] = defaultdict(list)
-    for trial in (trials := list(trials)):
-        by_model[trial.model].append(trial)
+    trials = list(trials)
+    by_model = grouped((trial.model, trial) for trial in trials)
     past = _Recordings(hosts, resources)
     missing = {model: past.missing(model, of_model) for model, of_model in by_model.items()}
     runs = sum(trial.runs for trial in trials)
@@ -162,11 +162,8 @@ class _Recordings:
     @cached_property
     def _past(self) -> Mapping[str, list[Completion]]:
         """Recorded completions by kind."""
-        past = defaultdict(list)
-        for fields, completion in self._cache.past:
-            for kind in _kinds(fields):
-                past[kind].append(completion)
-        return past
+        past = self._cache.past
+        return grouped((kind, each) for fields, each in past for kind in _kinds(fields))
 
     def missing(self, model: Model, trials: Sequence[Trial]) -> list[_Missing]:
         """Return the requests of a model's trials whose answers are not recorded, each once."""

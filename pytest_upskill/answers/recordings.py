@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +19,7 @@ from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_
 from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
 from pytest_upskill.models.completion import Look, clean
 from pytest_upskill.project.files import display_path, ignore_in_git, read_state, write_file
+from pytest_upskill.project.grouping import grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,10 +361,8 @@ class Cache:
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
         """The request of each recorded subject."""
-        requests = defaultdict(list)
-        for _, recording in self.recordings(agents=True):
-            requests[recording.subject].append(recording.request)
-        return requests
+        recordings = self.recordings(agents=True)
+        return grouped((recording.subject, recording.request) for _, recording in recordings)
 
     def _file(self, request: Request, url: str) -> Path:
         name = recording_name(request, url)

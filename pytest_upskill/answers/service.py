@@ -33,6 +33,7 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer, with_left_out
 from pytest_upskill.models import Model
 from pytest_upskill.models.clients import is_cancellation
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.trial import Trial
 
@@ -160,10 +161,8 @@ def _arms_of_judged_cases(trials: Mapping[TrialKey, Trial]) -> Mapping[TrialKey,
         for key, trial in trials.items()
         if trial.judge is not None and trial.case.judge_checks
     }
-    arms: dict[tuple[object, ...], list[TrialKey]] = {}
-    for key, case in judged.items():
-        if trials[key].arm in {"with_skill", "without_skill"}:
-            arms.setdefault(case, []).append(key)
+    of_lift = {"with_skill", "without_skill"}
+    arms = grouped((case, key) for key, case in judged.items() if trials[key].arm in of_lift)
     return {key: arms.get(case, [key]) for key, case in judged.items()}
 
 

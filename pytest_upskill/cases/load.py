@@ -27,6 +27,7 @@ from pytest_upskill.cases.to_cases import CaseMaker, FileCases
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.frontmatter import body_of
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import listed
 
 MAX_CASES = 1000
@@ -102,9 +103,8 @@ class _Loader:
 
             with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
                 load_labels(labels.parent)
-        groups: dict[SkillFolder, list[Case]] = {}
-        for skill, case in zip(file.owners, file.cases, strict=True):
-            groups.setdefault(skill, []).append(skill.without_copies(case))
+        owned = zip(file.owners, file.cases, strict=True)
+        groups = grouped((skill, skill.without_copies(case)) for skill, case in owned)
         if not groups and self._own is not None and not self._problems:
             groups[self._skill_in(self._own)] = []
         if self._problems or (groups and all(skill.folder in self._broken for skill in groups)):

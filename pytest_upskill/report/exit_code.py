@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from pytest_upskill.figures.comparison import note_of_changes
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import agreeing, counted, listed, without_numbers
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.needs import reasons_of, skip_lines
@@ -62,9 +63,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     # A replay fails without its recordings; otherwise missing runs could make a trial pass or fail.
     trials = [] if report.is_replay else report.trials
     errors = [trial.errors[0] for trial in trials if trial.errors and not trial.settled]
-    by_cause = defaultdict[str, list[str]](list)
-    for error in errors:
-        by_cause[without_numbers(error)].append(error)
+    by_cause = grouped((without_numbers(error), error) for error in errors)
     frequent = sorted(by_cause.values(), key=len, reverse=True)
     for alike in frequent[:3]:
         yield f"{counted(len(alike), 'trial')} not measured: {alike[0]}"

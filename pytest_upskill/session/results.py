@@ -16,6 +16,7 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.junit import gate_properties
 from pytest_upskill.session.settings import Settings
@@ -77,9 +78,8 @@ class Records:
 
     def cells(self, settings: Settings) -> list[Cell]:
         """Return the cells in the order of case files and chosen models, those of lifts first."""
-        records = defaultdict[CellKey, list[TrialRecord]](list)
-        for record in sorted(self.trials.values(), key=attrgetter("index")):
-            records[record.key].append(record)
+        in_order = sorted(self.trials.values(), key=attrgetter("index"))
+        records = grouped((record.key, record) for record in in_order)
         labels = [model.label for model in settings.models]
         measured = sorted(
             {cell for cell, _ in self.measured},

@@ -21,6 +21,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, display_path, read_file
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.teacher import files
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
@@ -245,9 +246,7 @@ def apply_changes(engine: Engine, action: str, changes: Sequence[Change]) -> boo
 
 def _left_out_lines(left_out: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each reason why cases are left out."""
-    names = dict[str, list[str]]()
-    for case, reason in left_out.items():
-        names.setdefault(reason, []).append(case)
+    names = grouped((reason, case) for case, reason in left_out.items())
     yield from (f"left out: {listed(found)}: {reason}" for reason, found in names.items())
 
 

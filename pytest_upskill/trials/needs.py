@@ -1,10 +1,11 @@
 """What a case needs to be measured, and why cases are skipped."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_upskill.cases.skill import Case
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.trials.result import CellKey, Unmeasured
 
@@ -92,9 +93,7 @@ def skip_lines(reasons: Iterable[str], total: int = 0) -> list[str]:
         reasons: One for each skipped case.
         total: Number of all cases, to write ``3 of 10 cases``; 0 to leave it out.
     """
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for reason in reasons:
-        alike[_DIFFERING.sub("", reason)].append(reason)
+    alike = grouped((_DIFFERING.sub("", reason), reason) for reason in reasons)
     groups = sorted(alike.values(), key=len, reverse=True)
     lines = [f"{_cases(len(group), total)}{_said(group)}" for group in groups[:_MOST_REASONS]]
     if rest := sum(map(len, groups[_MOST_REASONS:])):
