@@ -15,7 +15,7 @@ from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.project.files import CATALOGUE, project_folder
 from pytest_upskill.project.messages import did_you_mean, listed, safe_line
-from pytest_upskill.session.options import path_of
+from pytest_upskill.session.options import path_of, usage_errors
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
 _CATALOGUES = pytest.StashKey[Catalogues]()
@@ -87,10 +87,8 @@ def catalogues_of(config: pytest.Config) -> Catalogues:
     if _CATALOGUES not in config.stash:
         file, committed = catalogue_file(config), None
         if file.exists():
-            try:
+            with usage_errors(CatalogueError):
                 committed = read_catalogue(file)
-            except CatalogueError as error:
-                raise pytest.UsageError(str(error)) from None
         elif config.getini("upskill_catalogue"):
             raise pytest.UsageError(
                 f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"

@@ -14,7 +14,7 @@ from pytest_upskill.models.model import ALIASES, Names, server
 from pytest_upskill.models.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, split_userinfo, without_credentials
-from pytest_upskill.session.options import place_of, value_of
+from pytest_upskill.session.options import place_of, usage_errors, value_of
 
 _JUDGE = "judge"
 """Label of the judge's parameters."""
@@ -37,10 +37,8 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
         pytest.UsageError: There is no model, a name cannot be parsed, or a parameter is invalid.
     """
     names, judge_name, entries = (value_of(config, key) for key in ("models", "judge", "params"))
-    try:
+    with usage_errors(ModelError, place_of(config, "models")):
         models = _names(config).models(names)
-    except ModelError as error:
-        raise pytest.UsageError(f"{place_of(config, 'models')}: {error}") from None
     # An empty entry is probably an unset variable of a script, whose models would not be measured.
     if not models or any(not name.strip(", ") for name in names):
         raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
@@ -71,10 +69,8 @@ def read_model(config: pytest.Config, name: str, option: str) -> Model:
     Raises:
         pytest.UsageError: The name, the value of ``option``, cannot be read.
     """
-    try:
+    with usage_errors(ModelError, option):
         return _names(config).model(name)
-    except ModelError as error:
-        raise pytest.UsageError(f"{option}: {error}") from None
 
 
 def with_parameters(
@@ -93,12 +89,10 @@ def with_parameters(
     Raises:
         pytest.UsageError: A parameter is invalid, or no model has its label.
     """
-    try:
+    with usage_errors(ParameterError, "--upskill-param"):
         given = read_parameters(entries)
         _check_labels(given, [*(model.label for model in models), *([_JUDGE] if judge else [])])
         configured = tuple(_model_with_parameters(model, given) for model in models)
-    except ParameterError as error:
-        raise pytest.UsageError(f"--upskill-param: {error}") from None
     return configured, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
 
 

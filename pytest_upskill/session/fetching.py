@@ -31,6 +31,7 @@ from pytest_upskill.project.redaction import HIDDEN, without_userinfo
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.session.items import needing_answers
+from pytest_upskill.session.options import usage_errors
 from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES, called
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
@@ -239,10 +240,8 @@ def _hosts_without_plugin(
         # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
         names = {host.url_variable for host in HOSTS}
         environ = {name: url for name, url in environ.items() if name in names}
-    try:
+    with usage_errors(KeyProblem):
         endpoint_of = endpoints(models, environ, resources.redactor)
-    except KeyProblem as error:
-        raise pytest.UsageError(str(error)) from None
     slots = asyncio.Semaphore(_program_slots())
     host_of: dict[Model, Host] = {}
     shared: dict[Endpoint, Host] = {}

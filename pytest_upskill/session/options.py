@@ -6,6 +6,8 @@ group. Every run of pytest imports this module, so it imports nothing heavy.
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -192,3 +194,17 @@ def path_of(config: pytest.Config, name: str) -> Path | None:
 def option_of(name: str) -> str:
     """Return the command-line name of an option."""
     return "--upskill-" + name.replace("_", "-")
+
+
+@contextmanager
+def usage_errors(kind: type[Exception], place: str = "") -> Iterator[None]:
+    """Raise errors of a kind as those of the user, which end the run with their message.
+
+    Args:
+        kind: The errors.
+        place: The option or key that they are about; "" if their messages say it.
+    """
+    try:
+        yield
+    except kind as error:
+        raise pytest.UsageError(": ".join(filter(None, (place, str(error))))) from None

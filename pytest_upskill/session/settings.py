@@ -20,7 +20,7 @@ from pytest_upskill.report.files.write import REPORTS, why_not_to_write
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.case_files import project_of
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
-from pytest_upskill.session.options import option_of, path_of, place_of, value_of
+from pytest_upskill.session.options import option_of, path_of, place_of, usage_errors, value_of
 
 NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
@@ -171,10 +171,8 @@ def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
     # collected. In a worker of pytest-xdist that would be an internal error.
     check_now = given is not None or config.getoption("numprocesses", None)
     if ref not in {None, "baseline"} and check_now:
-        try:
+        with usage_errors(GitError, option_of(name)):
             merge_base(project, ref)
-        except GitError as error:
-            raise pytest.UsageError(f"{option_of(name)}: {error}") from None
     return ref
 
 

@@ -29,6 +29,7 @@ from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.losses import Losses
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
+from pytest_upskill.session.options import usage_errors
 from pytest_upskill.session.outgoing import Outgoing, redact_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, add_to_junit
@@ -123,10 +124,8 @@ class Reporting:
         """The baselines to compare with; those that are only to be updated decide nothing."""
         if self._settings.compare == "baseline" or self._settings.baseline_update:
             models = [model.label for model in self._settings.models]
-            try:
+            with usage_errors(baseline.BaselineError):
                 recorded = baseline.read_baselines(self._settings.baselines_dir, models)
-            except baseline.BaselineError as error:
-                raise pytest.UsageError(str(error)) from None
             self._recorded = recorded if self._settings.compare == "baseline" else None
 
     @property

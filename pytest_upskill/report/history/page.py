@@ -14,8 +14,6 @@ _RATES = (24, 144)
 """Top and bottom of rates."""
 _LIFTS = (180, 316)
 """Top and bottom of the lift."""
-_FOOT = 58
-"""Height of the part below the lowest line: date and commit."""
 _LABELS = 6
 """Maximum number of runs that are named below the chart."""
 
@@ -57,7 +55,6 @@ class Chart:
     """Figures over the runs of a skill on a model."""
 
     bottom: int
-    height: int
     marks: Sequence[Mark]
     breaks: Sequence[Tick]
     """Lines between runs that cannot be compared, and why."""
@@ -91,7 +88,6 @@ def chart(series: Series) -> Chart:
     parts = [marks[start:end] for start, end in pairwise([0, *breaks, count])]
     return Chart(
         bottom=bottom,
-        height=bottom + _FOOT,
         marks=marks,
         breaks=[(LEFT + step * index, why) for index, why in breaks.items()],
         lines=[line for part in parts for line in _lines(part)],
