@@ -99,8 +99,6 @@ class Case:
     """Maximum number of an agent's turns; None for the default."""
     process: tuple[ProcessCheck | OfCalls, ...] = ()
     """What the agent is expected to do; reported, never part of a pass rate."""
-    statements: int = 0
-    """How many statements for a judge it has in the file, with those that are excluded."""
 
     @property
     def place(self) -> str:
@@ -179,7 +177,7 @@ _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
 
 
 def with_marks(case: Case, marks: object) -> Case:
-    """Return a case with numbers for its statements, without those that its author marked.
+    """Return a case without the statements that its author marked.
 
     Args:
         case: The case as it was read.
@@ -188,18 +186,13 @@ def with_marks(case: Case, marks: object) -> Case:
     Raises:
         ValueError: A mark is invalid; the message says how to write one.
     """
-    numbers = count(1)
-    checks = [
-        replace(check, number=next(numbers)) if isinstance(check, Judge) else check
-        for check in case.checks
-    ]
-    total = next(numbers) - 1
-    marked = _marked(marks, total) if isinstance(marks, dict) else set()
+    if not isinstance(marks, dict):
+        return case
+    marked, numbers = _marked(marks, len(case.judge_checks)), count(1)
     kept = tuple(
-        check for check in checks if not (isinstance(check, Judge) and check.number in marked)
+        check for check in case.checks if not (isinstance(check, Judge) and next(numbers) in marked)
     )
-    skip = case.skip or (_MARKED if marked and not kept else None)
-    return replace(case, checks=kept, statements=total, skip=skip)
+    return replace(case, checks=kept, skip=case.skip or (_MARKED if marked and not kept else None))
 
 
 def _marked(marks: Mapping[str, Any], total: int) -> set[int]:

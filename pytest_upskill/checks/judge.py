@@ -1,6 +1,6 @@
 """Statements about an answer that a judge model decides, and the judge's instructions."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 from pytest_upskill.checks.text import Check
@@ -76,5 +76,3 @@ class Judge(Check):
     name: ClassVar[str] = "judge"
 
     statement: str
-    number: int = field(default=0, compare=False, repr=False)
-    """From 1, among the statements of its case in the file; 0 if it is not from a file."""

@@ -127,10 +127,7 @@ def test_alternatives_are_a_pattern_in_every_key() -> None:
         Regex(pattern="(?i)refund|money back"),
         Regex(pattern="(?i)fee|charge"),
         NotRegex(pattern="(?i)sorry|apolog"),
-        *(
-            Judge(statement=text, number=n)
-            for n, text in ((1, "Returns str | None"), (2, "| a | b |"))
-        ),
+        *(Judge(statement=text) for text in ("Returns str | None", "| a | b |")),
     }
 
 

@@ -107,7 +107,7 @@ def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
 ) -> None:
     case = eval_case(write_skill, KIND, statement, TESTS)
 
-    assert [(check.number, check.statement) for check in case.checks] == [(1, KIND), (3, TESTS)]
+    assert [check.statement for check in case.judge_checks] == [KIND, TESTS]
     assert (case.skip, case.is_answered) == (None, True)
     assert case.trigger == Trigger(should=True)
 
