@@ -203,6 +203,8 @@ class Cache:
         self.shown = display_path(folder)
         """The folder in messages."""
         self.mode = mode
+        self.is_read = mode in {"auto", "replay"}
+        """Whether recorded answers are used."""
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
         self.served_models: dict[tuple[str, str], str] = {}
@@ -215,11 +217,6 @@ class Cache:
         """Number of replayed answers of each model, or version of an agent, that has been replaced:
         by what, and what was recorded."""
         self._ignored_by_git = ignored_by_git
-
-    @property
-    def is_read(self) -> bool:
-        """Whether recorded answers are used."""
-        return self.mode in {"auto", "replay"}
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -48,25 +49,18 @@ _MOST_WITHOUT_GIT = 4
 """The same outside a git repository, when no project root is given."""
 
 
+@dataclass(eq=False, kw_only=True)
 class CaseDiscovery:
-    """Decides which files hold cases, and which skill they belong to; reads each folder once.
+    """Decides which files hold cases, and which skill they belong to; reads each folder once."""
 
-    Args:
-        root: Topmost folder to search for skills outside a git repository; None for no such limit.
-        patterns: Further patterns of case file names, such as ``checks/*.json``.
-        owners: Patterns of case files, each with the folder of the skill that they belong to.
-    """
+    root: Path | None = None
+    """Topmost folder to search for skills outside a git repository; None for no such limit."""
+    patterns: tuple[str, ...] = ()
+    """Further patterns of case file names, such as ``checks/*.json``."""
+    owners: tuple[tuple[str, Path], ...] = ()
+    """Patterns of case files, each with the folder of the skill that they belong to."""
 
-    def __init__(
-        self,
-        *,
-        root: Path | None = None,
-        patterns: tuple[str, ...] = (),
-        owners: tuple[tuple[str, Path], ...] = (),
-    ) -> None:
-        self.root = root
-        self.patterns = patterns
-        self._owners = owners
+    def __post_init__(self) -> None:
         self.owning_skill = cache(self._owning_skill)
         """Returns the folder of the skill that a case file belongs to, None if there is none."""
         # Case files are kept in memory between the search for them and their collection.
@@ -129,7 +123,7 @@ class CaseDiscovery:
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
-        for pattern, skill in self._owners:
+        for pattern, skill in self.owners:
             if case_file.match(pattern):
                 return skill
         reading = None

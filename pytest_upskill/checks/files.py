@@ -156,20 +156,8 @@ def _inside(name: str) -> PurePosixPath:
     return PurePosixPath(path if is_safe_name(path) else "file")
 
 
-class OfWorkspace(Check):
-    """A check that is decided from what an agent left in its workspace."""
-
-    def check_left(self, left: Left) -> CheckResult:
-        """Check what was left.
-
-        Raises:
-            CheckError: The check cannot be decided.
-        """
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True)
-class FileExists(OfWorkspace):
+class FileExists(Check):
     """A check that the workspace has a file with a name that matches a pattern."""
 
     name: ClassVar[str] = "file_exists"
@@ -185,7 +173,7 @@ class FileExists(OfWorkspace):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InFile(OfWorkspace):
+class InFile(Check):
     """A check of the text of a file in the workspace."""
 
     name: Literal["file", "file_contains"] = "file"
@@ -210,7 +198,7 @@ class InFile(OfWorkspace):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Git(OfWorkspace):
+class Git(Check):
     """A check of one fact; exactly one of the fields is set."""
 
     name: ClassVar[str] = "git"
@@ -247,6 +235,10 @@ class Git(OfWorkspace):
             dirty = f"uncommitted: {', '.join(map(quoted, git.status))}"
             what = f" clean {str(self.clean).lower()}: {dirty if git.status else 'it is clean'}"
         return (passed if holds else failed)(self.name, what)
+
+
+OfWorkspace = FileExists | InFile | Git
+"""A check that is decided from what an agent left in its workspace, by its `check_left`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ class Shell:
 
     def __init__(self, sandbox: Sandbox, home: Workspace, files: Mapping[str, bytes]) -> None:
         self.home = home
+        self.folder = home.root / WORK
+        """The folder in which commands start."""
         self._sandbox = sandbox
         self._pytest = [*link_pytest(home.root)]
         for folder in (WORK, HOME, SCRATCH):
@@ -52,11 +54,6 @@ class Shell:
             home.write_bytes(name, content)
             if content.startswith(b"#!"):
                 (home.root / name).chmod(0o755)
-
-    @property
-    def folder(self) -> Path:
-        """The folder in which commands start."""
-        return self.home.root / WORK
 
     def run(self, script: str, *arguments: str, limits: Limits = SHELL_LIMITS) -> Outcome:
         """Run a script of the plain shell; in its output, no folder has the name of this run.

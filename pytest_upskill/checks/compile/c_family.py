@@ -121,7 +121,7 @@ class Cuda(Compiler):
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Compiler.missing`."""
-        if self._nvcc is None:
+        if not os.access(self._nvcc, os.X_OK):
             return (
                 "no nvcc on PATH, in CUDA_HOME or /usr/local/cuda: "
                 "install the CUDA toolkit, or pip install 'pytest-upskill[cuda]'"
@@ -160,7 +160,6 @@ class Cuda(Compiler):
 
     def command(self, check: Compile) -> Command:
         """See `Compiler.command`."""
-        assert self._nvcc is not None
         assert self._host is not None
         arch = check.arch or DEFAULT_ARCH
         return Command(
@@ -188,20 +187,19 @@ class Cuda(Compiler):
         )
 
     @cached_property
-    def _nvcc(self) -> Path | None:
+    def _nvcc(self) -> Path:
+        """The compiler; where there is none, the place where the toolkit's installer puts it."""
         programs = (path for path in _nvcc_paths() if path.is_file() and os.access(path, os.X_OK))
-        return next(map(Path.absolute, programs), None)
+        return next(map(Path.absolute, programs), SYSTEM_NVCC)
 
     @cached_property
     def _toolkit(self) -> Path:
         """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
-        assert self._nvcc is not None
         match = _TOP.search(run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
         return Path(match[1]).resolve() if match else self._nvcc.resolve().parent.parent
 
     @cached_property
     def _version(self) -> str:
-        assert self._nvcc is not None
         match = _RELEASE.search(run_trusted(self._nvcc, "--version"))
         return match[1] if match else "(unknown version)"
 
