@@ -13,6 +13,7 @@ import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_upskill.cases.history import with_history
+from pytest_upskill.cases.lint import undecided
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_files import with_files
@@ -229,23 +230,24 @@ class SkillFile(HooksOfParent, pytest.File):
             )
         if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
+        path = shown(self.path, self.config)
         try:
             skills = load_skills(
                 self.path,
-                shown=shown(self.path, self.config),
+                shown=path,
                 extensions=extensions_of(self.ihook, self.config.stash[RESOURCES].languages),
                 discovery=discovery_of(self.config),
             )
         except SkillError as error:
             # Probably another tool's file: an error only if it was named on the command line.
             if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
-                self.config.stash.setdefault(OF_NO_SKILL, []).append(shown(self.path, self.config))
+                self.config.stash.setdefault(OF_NO_SKILL, []).append(path)
                 self._warn([str(error)])
                 return
             raise self.CollectError(str(error)) from None
         folders = Counter(skill.folder.name for skill in skills)
         for skill in skills:
-            self._warn([*skill.warnings, *skill.hints])
+            self._warn([*skill.warnings, *skill.hints, *(e.at(path) for e in undecided(skill))])
             self._check_name(skill)
             if skill.shares_file:
                 # Of folders with the same name it is the path.

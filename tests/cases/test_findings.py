@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.cases.lint import findings
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Skill
-from tests.conftest import QUESTION, WriteSkill
+from tests.conftest import QUESTION, Run, WriteSkill
 
 
 def case(name: str = "a", text: str = QUESTION, **expected: Any) -> dict[str, Any]:
@@ -73,3 +73,13 @@ def test_checks_that_can_tell_something_are_not_reported(
     files = {"notes.md": "It is standing in the file."}
 
     assert not findings(read(write_skill(case(**expected) | {"context": {"files": files}})))
+
+
+def test_a_run_warns_of_a_check_that_can_never_fail(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill(case(regex="(37)?"))
+
+    result = run_once("--upskill-models", "offline", "skills", "-W", "default")
+
+    result.stdout.fnmatch_lines(
+        ["*skill_meta.json:*: a: regex '(37)?' can never fail: it passes even for an empty answer"]
+    )
