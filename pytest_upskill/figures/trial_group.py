@@ -156,8 +156,9 @@ class TrialGroup:
     def measured_cases(self) -> set[str]:
         """Cases with a valid run in every arm but that of the old skill."""
         _, old = self.version_arms
-        incomplete = {trial.case for trial in self.trials if trial.arm != old and not trial.runs}
-        return {trial.case for trial in self.trials} - incomplete
+        arms = {trial.arm for trial in self.trials} - {old}
+        measured = ({t.case for t in self.trials if t.arm == arm and t.runs} for arm in arms)
+        return set.intersection(*measured) if arms else set()
 
     @property
     def missing(self) -> int:

@@ -38,9 +38,10 @@ def test_more_runs_of_one_answer_change_no_figure(run: Run, options: tuple[str, 
     run(*options)
     once = figures()
 
-    result = run(*options, "--upskill-runs=5")
+    result = run(*options, "--upskill-runs=5", "--upskill-md=r.md")
 
     result.stdout.fnmatch_lines([COPIES])
+    assert ", once in each arm: " in Path("r.md").read_text("utf-8")
     assert figures()["verdict"] == once["verdict"] == "too few runs"
     assert figures()["lift"] == once["lift"]
     assert figures()["runs.with"] == once["runs.with"] == 3

@@ -176,7 +176,8 @@ def scope(report: Report) -> str:
     names = ((cell.path, (*cell.skipped, *(each.case for each in cell.trials))) for cell in cells)
     if others := {(path, case) for path, cases in names for case in cases} - of_lift:
         what += f" ({len(others)} more left out)"
-    counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
+    trials = [trial for cell in cells for trial in cell.counted_trials]
+    counts = [len(trial.runs) + len(trial.errors) for trial in trials]
     runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
     often = "once" if runs == "1" else f"{runs} runs of each"
     if not report.lifts:
