@@ -149,7 +149,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         line=trial.case.line,
         ungraded=len(kept.case.judge_checks) if any_run_unjudged else 0,
         trigger=trial.case.trigger if trial.chooses else None,
-        listed_as="" if trial.listed is None else trial.listed.name,
+        listed_as=trial.listed.name if trial.chooses else "",
         undecidable=tuple(each.statement for each in undecidable),
         statements=tuple(each.statement for each in decided),
         case_digest=case_digest(trial.case),
@@ -240,7 +240,6 @@ def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
     """Check whether the skill that a model took, or none, is right."""
     trigger = trial.case.trigger
     assert trigger is not None
-    assert trial.listed is not None
     own = trial.listed.name
     right = " or ".join([own, *trigger.others] if trigger.should else trigger.others)
     wanted = f"should choose {right or 'no skill'}"

@@ -31,7 +31,7 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         equal_parts += [files, asdict(task.setup), task.max_turns]
         skill = json.dumps([task.skill_name, *map(asdict, task.skill)]) if task.skill else ""
     prompt = digest_of(json.dumps(equal_parts))
-    if trial.listed is not None:
+    if trial.chooses:
         return prompt, trial.listed.digest
     return prompt, digest_of(skill) if skill else ""
 

@@ -53,13 +53,17 @@ class Trial:
     """Model that decides the case's statements; None if there is none."""
     catalogue: Catalogue | None = None
     """What the model chooses from; None unless it chooses."""
-    listed: ListedSkill | None = None
-    """The skill as the catalogue lists it; None unless the model chooses."""
 
     @property
     def chooses(self) -> bool:
         """Whether the model chooses among skills."""
         return self.arm in TRIGGER_ARMS
+
+    @property
+    def listed(self) -> ListedSkill:
+        """The skill as the catalogue of the arm lists it."""
+        version = self.skill.before if self.arm == "old_trigger" else self.skill
+        return as_listed(version or self.skill)
 
     @property
     def name(self) -> str:
@@ -119,7 +123,7 @@ def plan(
     runs_of_arm = {"without_skill": baseline_runs or runs}
     if skill.before is not None:
         skill_blocks["old_skill"] = block_of(skill.before)
-    catalogues_of_arms: dict[Arm, tuple[Catalogue, ListedSkill]] = {}
+    catalogues_of_arms: dict[Arm, Catalogue] = {}
     if catalogues is not None and any(case.trigger for case in skill.cases):
         catalogues_of_arms = _trigger_catalogues(skill, catalogues)
     counts = Counter[tuple[object, ...]]()
@@ -154,21 +158,16 @@ def plan(
 
 
 def _queries(
-    case: Case,
-    model: Model,
-    catalogues_of_arms: Mapping[Arm, tuple[Catalogue, ListedSkill]],
-    make: partial[Trial],
+    case: Case, model: Model, catalogues: Mapping[Arm, Catalogue], make: partial[Trial]
 ) -> Iterator[Trial]:
     """Make the trials of a case in which the model chooses a skill, one in each arm."""
     is_skipped = False
-    for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
+    for arm, catalogue in catalogues.items():
         query = _query(case, catalogue, workspace=bool(model.agent))
         is_skipped = is_skipped or bool(query.skip)
         # If it is skipped in one of the arms, as its skill is new or gone, nothing is compared.
         if arm != "old_trigger" or not is_skipped:
-            yield make(
-                case=query, arm=arm, skill_block="", catalogue=catalogue, listed=listed_skill
-            )
+            yield make(case=query, arm=arm, skill_block="", catalogue=catalogue)
 
 
 _NEEDS_SKILL = (
@@ -231,7 +230,7 @@ def request_of(trial: Trial, run: int) -> Request:
         run=trial.first_run + run,
         draw=trial.draw,
     )
-    if trial.catalogue is None or trial.listed is None:
+    if trial.catalogue is None:
         return asked
     return choosing(
         asked, catalogue=trial.catalogue, own=trial.listed, workspace=case.staged, setup=case.setup
@@ -282,16 +281,13 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     )
 
 
-def _trigger_catalogues(
-    skill: Skill, catalogues: Catalogues
-) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
-    """Return the catalogue of each trigger arm, and the skill as it is listed there."""
-    now = catalogues.of(skill), as_listed(skill)
+def _trigger_catalogues(skill: Skill, catalogues: Catalogues) -> dict[Arm, Catalogue]:
+    """Return the catalogue of each trigger arm."""
+    now = catalogues.of(skill)
     if not skill.listed_before:
         return {"trigger": now}
     then = (ListedSkill(name=name, description=text) for name, text in skill.listed_before)
-    before = Catalogue.of(then), as_listed(skill.before or skill)
-    return {"trigger": now, "old_trigger": before}
+    return {"trigger": now, "old_trigger": Catalogue.of(then)}
 
 
 def _agent_task(trial: Trial) -> AgentTask:
