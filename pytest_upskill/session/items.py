@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -89,28 +88,22 @@ class TrialItem(ItemOutsidePackages):
         """Why the trial cannot be run, which is an error; None if it can."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
-        self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
-        if why_skipped:
-            self.add_marker(pytest.mark.skip(reason=safe_line(why_skipped)))
-        # The rest of what -k finds is in the item's name, and the skill's is on the file.
-        self.extra_keyword_matches.update(trial.case.tags)
-
-    @cached_property
-    def case_path(self) -> str:
+        path = os.path.relpath(self.path, self.config.rootpath)
+        of_several = f"::{self.parent.name}" if self.parent and trial.skill.shares_file else ""
+        self.case_path = f"{path}{of_several}"
         """The case file's path from the rootdir, and the skill's folder in a file of several.
 
         It is the beginning of the node id, but of files outside the rootdir, pytest makes node ids
         that are no paths, and not unique.
         """
-        path = os.path.relpath(self.path, self.config.rootpath)
-        if self.parent is None or not self.trial.skill.shares_file:
-            return path
-        return f"{path}::{self.parent.name}"
-
-    @property
-    def key(self) -> str:
+        self.cell = CellKey(self.case_path, skill, model, trial.chooses)
+        self.key = f"{self.case_path}::{trial.name}"
         """What tells the trial from all others of the session, in each of its processes."""
-        return f"{self.case_path}::{self.trial.name}"
+        self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
+        if why_skipped:
+            self.add_marker(pytest.mark.skip(reason=safe_line(why_skipped)))
+        # The rest of what -k finds is in the item's name, and the skill's is on the file.
+        self.extra_keyword_matches.update(trial.case.tags)
 
     @property
     def is_skipped(self) -> bool:
@@ -200,12 +193,6 @@ class TrialItem(ItemOutsidePackages):
             return skill.history
         why = skill.history or f"queries: no description changed since {skill.ref}: not compared"
         return "" if skill.listed_before else why
-
-    @cached_property
-    def cell(self) -> CellKey:
-        """The cell that the trial belongs to."""
-        trial = self.trial
-        return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
 
 
 def _skipped_at_its_line(reason: str) -> BaseException:
