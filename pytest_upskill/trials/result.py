@@ -10,7 +10,7 @@ from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.models import Completion
 from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import listed
-from pytest_upskill.trials.trial import Arm, trial_name
+from pytest_upskill.trials.trial import Arm
 from pytest_upskill.trials.trigger_trial import Choice
 
 _ENDINGS = {
@@ -175,11 +175,6 @@ class TrialResult:
     """Number of different answers in the valid runs; 0 where a run is never a copy of another."""
     listed_as: str = ""
     """Name of the skill in the catalogue that was shown; empty where none was."""
-
-    @property
-    def name(self) -> str:
-        """``case-id[model-arm]``, the part of the trial's node id after the path."""
-        return trial_name(self.case, self.model, self.arm)
 
     @property
     def decides(self) -> bool:

@@ -68,12 +68,7 @@ class Trial:
     @property
     def name(self) -> str:
         """The part of its node id after the path, independent of the number of runs."""
-        return trial_name(self.case.id, self.model.label, self.arm)
-
-
-def trial_name(case: str, model: str, arm: Arm) -> str:
-    """Return the name of a trial: ``case-id[model-arm]``."""
-    return f"{case}[{model}-{arm}]"
+        return f"{self.case.id}[{self.model.label}-{self.arm}]"
 
 
 def run_count(model: Model, runs: int, *, chooses: bool = False) -> int:
