@@ -130,11 +130,11 @@ class Branch:
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
 
     @property
-    def case_files_gone_without_skill(self) -> list[str]:
-        """The case files that left their places, except with their skill."""
+    def case_files_gone_without_skill(self) -> list[Path]:
+        """The old places of the case files that left them, except with their skill."""
         discovery = case_files.discovery_of(self._config)
         return [
-            case_files.shown(old, self._config)
+            old
             for old, new in self._gone_case_files.items()
             # Of a renamed skill, the cases are compared.
             if self.gone_skills.keys().isdisjoint(old.parents)

@@ -182,9 +182,16 @@ class Losses:
     def _of_baselines(self, *, with_skill: bool) -> Iterator[_Loss]:
         why = "has a baseline that nothing was compared with: restore it, or delete that too"
         for file in self._unmeasured_baselines:
-            folder = str((self._config.rootpath / file).parent)
-            if (folder in self.found.visited) is with_skill:
-                yield _Loss(folder, file, why)
+            skill = self._skill_of(self._config.rootpath / file)
+            if bool(skill) is with_skill:
+                yield _Loss(skill, file, why)
+
+    def _skill_of(self, gone: Path) -> str:
+        """Return the folder of the skill whose case file a path was; "" if it is gone as well."""
+        by_name = {Path(each).name: each for each in sorted(self.found.visited)}
+        around = [str(each) for each in gone.parents if str(each) in self.found.visited]
+        named = [by_name[each.name] for each in gone.parents if each.name in by_name]
+        return next(iter([*around, *named]), "")
 
     def _misspelled(self) -> Iterator[_Loss]:
         for folder, (path, cure) in sorted(self.found.misnamed.items()):
@@ -202,8 +209,11 @@ class Losses:
         for old, new in self._departed:
             now = f" (now {shown(new, self._config)})" if new else ""
             yield _Loss(str(new or ""), f"{shown(old, self._config)}{now}", gone)
-        for file in branch.case_files_gone_without_skill:
-            yield _Loss("", file, f"was deleted or moved {since}: see that no case is lost")
+        told = {loss.folder for loss in self._deleted()}
+        for old in branch.case_files_gone_without_skill:
+            skill = self._skill_of(old)
+            why = f"was deleted or moved {since}: see that no case is lost"
+            yield _Loss("" if skill in told else skill, shown(old, self._config), why)
         for folder in self._changed_and_unvisited:
             uncollected = f"was changed {since}, but pytest does not collect it"
             yield _Loss(str(folder), shown(folder, self._config), uncollected)

@@ -27,15 +27,20 @@ def test_one_of_two_case_files_is_deleted(
     result = run_once(*ARGS)
 
     lost = "skills/billing/evals/evals.json was deleted or moved since main: see that no case is *"
-    said(result, lost)
+    said(result, lost, "1 changed skill is not fully measured")
+    assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines([f"::warning title=pytest-upskill::{lost}"])
+    strict = run_once(*ARGS, "--upskill-fail-on=hurts,regression,cases")
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
+    strict.stdout.fnmatch_lines([f"FAILED skills/billing/SKILL.md::cases - {lost[:32]}*"])
 
 
 def test_a_case_file_is_moved_and_loses_a_case(branch: Path, run_once: Run) -> None:
     shutil.move(branch / "skill_meta.json", branch / "evals" / "cases.json")
     (branch / "evals" / "cases.json").write_text(json.dumps({"cases": CASES[:1]}), "utf-8")
 
-    said(run_once(*ARGS), "skills/billing/skill_meta.json was deleted or moved since main: *")
+    lost = "skills/billing/skill_meta.json was deleted or moved since main: *"
+    said(run_once(*ARGS), lost, "1 changed skill is not fully measured")
 
 
 @pytest.mark.parametrize("folder", ["skills/billing", "skills/group/billing"])
