@@ -16,7 +16,9 @@ from pytest_upskill.figures.wording import bounds, estimate, percent, points, ra
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_RESTORE = "restore the cases, or have a maintainer agree and merge past this check"
+_AGREE = "have a maintainer agree and merge past this check"
+_RESTORE = f"restore the cases, or {_AGREE}"
+_UNMARK = f"correct the skill and remove the mark, or {_AGREE}"
 
 ShownVerdict = CellVerdict | Literal["regression"]
 """A cell's verdict, or ``regression``."""
@@ -208,9 +210,14 @@ def _problems(
         yield _Problem(comparison.headline, comparison.regressed, comparison.next_step)
     if "cases" in fail_on and cell.case_changes:
         yield _Problem(cell.case_changes, is_certain=True, next_step=_RESTORE)
-    if "cases" in fail_on and comparison is not None and comparison.lost:
-        lost = f"not compared with the baseline: {', '.join(comparison.lost)}"
-        yield _Problem(lost, is_certain=True, next_step=_RESTORE)
+    if "cases" in fail_on and comparison is not None:
+        hidden = [case.id for case in comparison.worse if case.id in cell.excused_cases]
+        for what, cases, step in (
+            ("not compared with the baseline", comparison.lost, _RESTORE),
+            (f"excused by a mark, though worse than {comparison.base}", hidden, _UNMARK),
+        ):
+            if cases:
+                yield _Problem(f"{what}: {', '.join(cases)}", is_certain=True, next_step=step)
     if cell.chooses:
         least, most = thresholds.min_recall, thresholds.max_false_triggers
         yield from _beyond(triggers.recall_if, least, "recall is under {:g}%", DESCRIBE)

@@ -129,6 +129,11 @@ class TrialGroup:
         return [trial.case for trial in self.current_trials if trial.failed]
 
     @property
+    def excused_cases(self) -> list[str]:
+        """Cases that would fail with the current skill but for a mark such as ``xfail``."""
+        return [trial.case for trial in self.current_trials if trial.excused]
+
+    @property
     def title(self) -> str:
         """Name of the skill, with its path if another skill has the same name."""
         return f"{self.skill} ({self.place})" if self.place else self.skill

@@ -160,6 +160,8 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     yield from ending_notes(cell)
     if lift.agent is not None:
         yield from lift.agent.remarks
+    if excused := cell.excused_cases:
+        yield f"failed, but excused by a mark such as xfail: {listed(excused)}"
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:

@@ -326,3 +326,24 @@ def test_a_failure_that_a_mark_excuses_costs_the_tick(
     _, title, *_ = Path("r.md").read_text("utf-8").splitlines()
     assert title.startswith("### \u2754")
     assert "1 failure excused by xfail" in title
+
+
+def test_a_mark_does_not_hide_that_a_case_became_worse(
+    branch: Path, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    file = branch.parent / "shipping" / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("37", "some"), "utf-8")
+    pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n"
+        "        item.add_marker(pytest.mark.xfail)\n"
+    )
+
+    result = run_once(*ARGS, "--upskill-fail-on=cases")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    hidden = "shipping on offline: excused by a mark, though worse than main: budget"
+    result.stdout.fnmatch_lines([f"*{hidden}*", "next: correct the skill and remove the mark, *"])
+    page = Path("r.md").read_text("utf-8")
+    assert "failed, but excused by a mark such as xfail: budget" in page
