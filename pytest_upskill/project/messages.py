@@ -31,6 +31,15 @@ def safe_line(text: str) -> str:
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+_FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")
+"""Before what a spreadsheet would calculate, also if it separates fields by semicolons."""
+
+
+def not_a_formula(text: str) -> str:
+    """Return a safe text on one line that no spreadsheet takes for a formula."""
+    return _FORMULA.sub(r"\1'", safe_line(text))
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: ``1 run``, ``2 runs``, ``3 queries``.
 

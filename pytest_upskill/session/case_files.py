@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill import STATE
+from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
@@ -119,6 +120,7 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
         for each in inside
         if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))
         or (each.parent / "SKILL.md").exists()
+        or adapters_at(each)
     ]
     found = [file for file in named[:1000] if has_shape_of_cases(file)]
     discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them

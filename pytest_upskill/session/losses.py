@@ -41,7 +41,7 @@ def _lines(losses: Iterable[_Loss]) -> Iterator[str]:
 
 
 @dataclass
-class Collected:
+class Found:
     """What collection found; a worker sends it to the controller."""
 
     nothing_changed: str = ""
@@ -69,7 +69,7 @@ class Collected:
 class Losses:
     """What is not measured, by what collection found and, in a pull request, by its branch."""
 
-    def __init__(self, config: pytest.Config, branch: Branch | None, found: Collected) -> None:
+    def __init__(self, config: pytest.Config, branch: Branch | None, found: Found) -> None:
         self.branch, self.found, self._config = branch, found, config
         self._unmeasured_baselines: list[str] = []
         """Case files that have a baseline, and of which nothing was measured."""

@@ -21,7 +21,7 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.items import COLLECTORS, OF_NO_SKILL, SkillFile, TrialItem, UnsafeFile
-from pytest_upskill.session.losses import Collected, Losses
+from pytest_upskill.session.losses import Found, Losses
 from pytest_upskill.session.messages import QUIETEST, RUN_REFUSED, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
@@ -40,7 +40,7 @@ class Selection:
         since, ref = (settings.changed_since, settings.ref) if settings else (None, None)
         self._since = Branch(config, since) if since else None
         """The branch by which trials are deselected as unchanged; None to deselect none."""
-        self.found = Collected()
+        self.found = Found()
         branch = Branch(config, ref) if ref and ref != since else self._since
         self.losses = Losses(config, branch, self.found)
         self._unread: list[Path] = []

@@ -121,7 +121,7 @@ def test_runs_that_were_compared_with_baselines_are_not_decided_without(
     [
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
         (["missing.json"], "ERROR: missing.json: cannot be read: No such file or directory\n"),
-        (["good.json", "--md", "good.json"], "ERROR: good.json: no such report: *"),
+        (["good.json", "--md", "good.json"], "ERROR: good.json: not such a report: *"),
         (["bad.json"], "ERROR: bad.json: not valid JSON: name a file that --upskill-json wrote\n"),
     ],
 )

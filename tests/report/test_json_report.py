@@ -181,7 +181,7 @@ def test_a_report_replaces_a_report_and_nothing_else(
         result = run_once(*given, str(file))
 
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        problem = f"{file.absolute()}: no such report: write another name"
+        problem = f"{file.absolute()}: not such a report: write another name"
         result.stderr.fnmatch_lines([f"ERROR: --upskill-{kind}: {problem}"])
         assert file.read_text("utf-8") == before
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -67,7 +68,8 @@ def test_a_rate_limit_is_shown_and_counted_down(
     after = screen.wait_for_the_end()
 
     host = loopback.url.removeprefix("http://")
-    assert line.startswith(f"upskill: 0/2 answers, waiting 1 s for {host} (rate limit)")
+    # 2 s if a busy machine missed the first pause.
+    assert re.match(rf"upskill: 0/2 answers, waiting [12] s for {host} \(rate limit\)", line)
     assert not any("rate limit" in line for line in after)
     assert any(line.startswith("upskill: 2 trials, ") for line in after)
     assert screen.process.wait() == 0

@@ -58,7 +58,7 @@ def test_a_new_report_is_a_module_a_row_and_an_option(package: Path) -> None:
     put(
         package / "report/files/write.py",
         '    "json": ',
-        '    "words": "words:write_words",\n    "json": ',
+        '    "words": ("words:write_words", "yaml-parsing on"),\n    "json": ',
     )
     put(
         package / "session/options.py",
@@ -66,16 +66,10 @@ def test_a_new_report_is_a_module_a_row_and_an_option(package: Path) -> None:
         '    Option("words", "Write words.", "PATH"),\n    Option("json", ',
     )
 
-    run(
-        package,
-        "pytest",
-        "-n0",
-        "--upskill-models=offline",
-        "--upskill-words=a.txt",
-        "--upskill-json=a.json",
-        "yaml-parsing",
-    )
-    run(package, "pytest_upskill", "report", "a.json", "--words=b.txt")
+    options = ("-n0", "--upskill-models=offline", "--upskill-words=a.txt", "--upskill-json=a.json")
+    run(package, "pytest", *options, "yaml-parsing")
+    for _ in range(2):  # the second time, it replaces the first
+        run(package, "pytest_upskill", "report", "a.json", "--words=b.txt")
 
     words = (package.parent / "a.txt").read_text("utf-8")
     assert words == "yaml-parsing on offline: helps\n"

@@ -62,6 +62,12 @@ def test_every_module_that_tests_share_is_in_the_table() -> None:
     assert set(re.findall(r"`(\w+\.py)`", table)) == shared
 
 
+def test_every_module_of_the_largest_folder_is_in_its_table() -> None:
+    modules = {f"session/{file.name}" for file in (PACKAGE / "session").glob("[!_]*.py")}
+
+    assert modules == {path for path in PATH.findall(_section("The map")) if path in modules}
+
+
 def test_every_folder_of_tests_is_one_of_the_package() -> None:
     folders = {file.parent.name for file in TESTS.glob("*/test_*.py")}
 

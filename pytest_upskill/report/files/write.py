@@ -23,7 +23,8 @@ def write(report: Report, wanted: str, file: Path) -> Path:
     """
     if problem := why_not_to_write(wanted, file):
         raise FileExistsError(errno.EEXIST, problem, str(file))
-    render = resolve_name(f"{__package__}.{REPORTS[wanted]}")
+    writer, _ = REPORTS[wanted]
+    render = resolve_name(f"{__package__}.{writer}")
     write_file(file, render(report).encode(), mode=0o666)
     return file
 
@@ -41,19 +42,18 @@ def why_not_to_write(wanted: str, file: Path) -> str:
         return ""
     with file.open("rb") as stream:
         start = stream.read(4000)
-    is_report = not start or _MARKS[wanted].encode() in start
-    return "" if is_report else "no such report: write another name"
+    _, mark = REPORTS[wanted]
+    is_report = not start or mark.encode() in start
+    return "" if is_report else "not such a report: write another name"
 
 
-_MARKS = {"json": '"sessions": [', "md": MARKER, "html": "pytest-upskill</title>"}
-"""What stands at the beginning of the files that a new report may replace."""
-
-REPORTS: Mapping[str, str] = {
-    "json": "json:write_json",
-    "md": "markdown:write_markdown",
-    "html": "html:write_html",
+REPORTS: Mapping[str, tuple[str, str]] = {
+    "json": ("json:write_json", '"sessions": ['),
+    "md": ("markdown:write_markdown", MARKER),
+    "html": ("html:write_html", "pytest-upskill</title>"),
 }
-"""Formats of report files and the functions that write them, imported when needed.
+"""Formats of report files, each with the function that writes it, which is imported when needed,
+and what begins the files that it may replace.
 
 Each has an option of the same name.
 """

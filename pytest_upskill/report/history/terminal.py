@@ -2,13 +2,12 @@
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pytest_upskill.figures.presentation import Scalar
 from pytest_upskill.figures.wording import percent, points
-from pytest_upskill.project.messages import safe_line
+from pytest_upskill.project.messages import not_a_formula
 from pytest_upskill.report.history.runs import History, Point, Series
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND
 
@@ -20,8 +19,6 @@ _LEGENDS = {False: LEGEND, True: TRIGGER_LEGEND}
 """What the columns mean, by whether they are about the choice of a skill."""
 WORSE = "WORSE"
 """Marks a run that is worse than the one before, or that its gate has called so."""
-_FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")
-"""Before what a spreadsheet would calculate, also if it separates fields by semicolons."""
 
 
 def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Iterator[str]:
@@ -165,9 +162,7 @@ def _row(point: Point, why_break: str) -> dict[str, Scalar]:
         "break": why_break,
         **{name.replace(".", "_"): value for name, value in point.figures.items()},
     }
-    return {name: _harmless(value) for name, value in row.items()}
-
-
-def _harmless(value: Scalar) -> Scalar:
-    """Return a text that no spreadsheet takes for a formula; other values unchanged."""
-    return _FORMULA.sub(r"\1'", safe_line(value)) if isinstance(value, str) else value
+    return {
+        name: not_a_formula(value) if isinstance(value, str) else value
+        for name, value in row.items()
+    }
