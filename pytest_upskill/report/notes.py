@@ -160,13 +160,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     yield from ending_notes(cell)
     if lift.agent is not None:
         yield from lift.agent.remarks
-    if excused := cell.excused_cases:
-        yield f"failed, but excused by a mark such as xfail: {listed(excused)}"
-    if gate.outcome == "skipped":
-        yield gate.text
-    elif cell.missing:
-        runs = f"{counted(cell.missing, 'run')} {agreeing('is', cell.missing)}"
-        yield f"{runs} missing; the decision would be the same"
+    yield from _on_the_gate(gate)
     if gate.comparison is not None:
         open_sentence = gate.text if gate.outcome == "skipped" else ""
         yield from (line for line in gate.comparison.remarks if line not in open_sentence)
@@ -205,6 +199,20 @@ def ending_notes(cell: Cell) -> Iterator[str]:
             if count:
                 of_all = f"{count} of {counted(len(answers), 'answer')} {ARM_NAMES[arm]}"
                 yield f"{of_all} {agreeing('was', count)} {how}"
+
+
+def _on_the_gate(gate: Gate) -> Iterator[str]:
+    """Yield why a gate did not fail, or decided nothing."""
+    cell = gate.cell
+    if gate.regressed and gate.outcome == "passed":
+        yield "it became worse, which fails no gate here: --upskill-fail-on lacks 'regression'"
+    if excused := cell.excused_cases:
+        yield f"failed, but excused by a mark such as xfail: {listed(excused)}"
+    if gate.outcome == "skipped":
+        yield gate.text
+    elif cell.missing:
+        runs = f"{counted(cell.missing, 'run')} {agreeing('is', cell.missing)}"
+        yield f"{runs} missing; the decision would be the same"
 
 
 def _on_the_test(gate: Gate) -> Iterator[str]:

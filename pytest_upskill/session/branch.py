@@ -120,14 +120,20 @@ class Branch:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
         homes = {skill, *(old for old, new in self.gone_skills.items() if new == skill)}
         names = {home.name for home in homes}
-        lost = [
-            case_files.shown(file, self._config)
-            for file in self._gone_case_files
+        lost = {
+            self._shown(old): new
+            for old, new in self._gone_case_files.items()
             # Cases may also be in a folder or file with the skill's name.
-            if homes.intersection(file.parents) or names.intersection((file.parent.name, file.stem))
-        ]
-        deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.ref}"
+            if homes.intersection(old.parents) or names.intersection((old.parent.name, old.stem))
+        }
+        if renamed := [f"{old} is now {self._shown(new)}" for old, new in lost.items() if new]:
+            cure = "which is not read: give it its name back, or set upskill_case_files"
+            return f"no cases any more: {listed(renamed)}, {cure}"
+        deleted = f"{listed([*lost])} {agreeing('was', len(lost))} deleted since {self.ref}"
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
+
+    def _shown(self, path: Path) -> str:
+        return case_files.shown(path, self._config)
 
     @property
     def case_files_gone_without_skill(self) -> list[Path]:

@@ -85,6 +85,15 @@ def test_what_a_changed_case_gains_does_not_hide_what_another_lost(
     )
 
 
+def test_a_regression_that_fails_no_gate_says_why(branch: Branch, run_once: Run) -> None:
+    args = branch(one="----- ----- +++++", two="----- ----- +++++")
+
+    result = run_once(*args, COMPARE, LENIENT, "--upskill-fail-on=hurts")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: it became worse, which fails no gate here: *"])
+
+
 def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
     branch: Branch, run_once: Run
 ) -> None:

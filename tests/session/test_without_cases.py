@@ -98,6 +98,16 @@ def test_a_skill_whose_case_file_has_a_name_that_is_not_read_is_not_measured(
     )
 
 
+def test_a_case_file_that_got_another_name_is_named_with_it(branch: Path, run_once: Run) -> None:
+    git(branch, "mv", "skills/billing/skill_meta.json", "skills/billing/checks.json")
+
+    result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
+
+    assert result.ret == NOT_MEASURED
+    now = "skills/billing/skill_meta.json is now skills/billing/checks.json, which is not read: "
+    result.stdout.fnmatch_lines([f"exit code 75: billing has no cases any more: {now}*"])
+
+
 def test_a_renamed_skill_whose_case_file_was_deleted_says_so(branch: Path, run_once: Run) -> None:
     git(branch, "mv", "skills/billing", "skills/invoices")
     branch.joinpath("skills", "invoices", "skill_meta.json").unlink()

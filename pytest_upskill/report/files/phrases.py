@@ -153,7 +153,8 @@ def _before(gate: Gate, case: str) -> str:
     """Return what follows the reason of a failed case: how it did before."""
     if gate.comparison is None or (past := gate.past.get(case)) is None:
         return gate.cell.history_clause
-    is_clear = gate.regressed or past.fell_clearly or gate.cell.is_offline
+    # The same answer in all runs, or one that offline quotes, is no chance.
+    is_clear = gate.regressed or past.fell_clearly or gate.cell.is_offline or gate.cell.copied
     is_doubtful = past.counts.difference < 0 and not is_clear
     doubt = ", not clearly better, so this may be chance" if is_doubtful else ""
     return f"; at {gate.comparison.base} it passed {past.was}{doubt}"
