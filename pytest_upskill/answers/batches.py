@@ -116,9 +116,9 @@ class BatchNotes:
             yield f"upskill: {url} has no batches: its requests were sent at the full price"
         for file, note in self.read().items():
             batch = f"upskill: a batch of {len(note.items)} requests to {note.model}"
+            cure = "the same command collects it, one without --upskill-batch cancels it"
             yield (
-                f"{batch} is left ({note.id}): the same command collects it, one without "
-                "--upskill-batch cancels it"
+                f"{batch} is left ({note.id}): {cure}"
                 if note.id
                 else f"{batch} may have been submitted, though {note.url} did not say so: see "
                 f"there, cancel it, and delete {file}; until then, or for three days, its cost "

@@ -78,7 +78,7 @@ class Budget:
             (self.assumed, "requests of unknown cost are assumed to cost"),
         )
         why = " and ".join(f"{what} {money(dollars)}" for dollars, what in counted if dollars)
-        limit = f"{self.limit:f}".rstrip("0").rstrip(".")  # as it was written, not 1e-05
+        limit = f"{self.limit:.9f}".rstrip("0").rstrip(".")  # as it was written, not 1e-05
         exceeds = f"could exceed ${limit}{f', as {why}' if why else ''}"
         cure = "raise the limit: what is recorded is not paid again"
         return f"--upskill-max-cost: stopped, as the next request {exceeds}: {cure}"

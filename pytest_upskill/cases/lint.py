@@ -36,7 +36,7 @@ def findings(skill: Skill) -> list[Problem]:
     return sorted(found)
 
 
-def undecided(skill: Skill) -> list[Problem]:
+def checks_that_tell_nothing(skill: Skill) -> list[Problem]:
     """Return the checks of a skill that pass whatever the answer is, or fail whatever it is."""
     answered = (case for case in skill.cases if case.is_answered and not case.skip)
     return [_at(case, what) for case in answered for what in _checks(case)]

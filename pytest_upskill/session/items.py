@@ -12,7 +12,7 @@ import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_upskill.cases.history import with_history
-from pytest_upskill.cases.lint import undecided
+from pytest_upskill.cases.lint import checks_that_tell_nothing
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_files import with_files
@@ -234,7 +234,8 @@ class SkillFile(HooksOfParent, pytest.File):
             raise self.CollectError(str(error)) from None
         folders = Counter(skill.folder.name for skill in skills)
         for skill in skills:
-            self._warn([*skill.warnings, *skill.hints, *(e.at(path) for e in undecided(skill))])
+            idle = (each.at(path) for each in checks_that_tell_nothing(skill))
+            self._warn([*skill.warnings, *skill.hints, *idle])
             self._check_name(skill)
             if skill.shares_file:
                 # Of folders with the same name it is the path.
