@@ -10,7 +10,7 @@ from pytest_upskill.figures.gate import Gate, tipping_point
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS, DESCRIBE, lost_queries
-from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
+from pytest_upskill.figures.wording import judge_accuracy, percent, rate_text
 from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
@@ -18,26 +18,22 @@ from pytest_upskill.trials.needs import unmeasured_lines
 
 _AGENT = "write an agent before the model, as in loop:MODEL"
 
-_MIN_CASES_FOR_NEW_PROMPTS = 10
-"""The interval for new prompts is too narrow with fewer."""
-
 _SMALLEST_CONTEXT = 1000
 """Tokens of the smallest context that a server may have; fewer are a wrong count."""
 
 
-def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -> Iterator[str]:
+def notes(gates: Sequence[Gate], *, said: Collection[str] = ()) -> Iterator[str]:
     """Yield the notes about all cells of one measure.
 
     Args:
         gates: Decision about each cell.
-        verbose: Whether to include the secondary figures.
         said: Other lines about these cells; what they end with is not repeated.
     """
     names = defaultdict[str, list[str]](list)
     for gate in gates:
         # That of a failed gate is printed with the failures.
         known = gate.report if gate.outcome == "failed" else ""
-        for note in notes_of(gate, verbose=verbose):
+        for note in notes_of(gate):
             if note not in known:
                 names[note].append(gate.cell.name)
     lines = (f"{listed(cells)}: {note}" for note, cells in names.items())
@@ -58,7 +54,7 @@ def all_notes(report: Report) -> list[str]:
     lines = about_the_whole(report)
     lines += (line for session in report.sessions for line in session.warnings)
     measures = (report.lifts, report.triggers)
-    noted = (note for of in measures for note in notes(of, verbose=False, said=lines))
+    noted = (note for of in measures for note in notes(of, said=lines))
     return [*dict.fromkeys([*lines, *noted])]
 
 
@@ -154,7 +150,7 @@ def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
             yield f"judge: {counted(count, 'statement')} {agreeing('is', count)} {what}"
 
 
-def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
+def notes_of(gate: Gate) -> Iterator[str]:
     """Yield the notes about one cell, without its name."""
     cell, lift = gate.cell, gate.cell.lift
     yield from ending_notes(cell)
@@ -174,8 +170,6 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     yield from _about_runs(lift)
     if cell.at_k:
         yield _at_k(lift, cell.at_k)
-    if verbose:
-        yield from _on_new_prompts(lift)
 
 
 def ending_notes(cell: Cell) -> Iterator[str]:
@@ -260,14 +254,6 @@ def _about_runs(lift: Lift) -> Iterator[str]:
         yield f"stopped after {done} of {planned} rounds, {why}"
     if train := len(lift.pairs) - len(lift.counting_pairs):
         yield f"{counted(train, 'train case')} {agreeing('is', train)} left out of the lift"
-
-
-def _on_new_prompts(lift: Lift) -> Iterator[str]:
-    interval = stats.population_interval(lift.counts)
-    enough_cases = sum(case.usable for case in lift.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
-    if interval is not None and lift.observed is not None and enough_cases:
-        text = f"{points(lift.observed.estimate)} points {bounds(interval)}"
-        yield f"on new prompts like these: lift {text}"
 
 
 def _judge_notes(lift: Lift) -> Iterator[str]:

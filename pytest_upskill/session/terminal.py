@@ -93,7 +93,7 @@ class Terminal:
                 ("triggers: is the skill chosen?", report.triggers, TRIGGER_LEGEND),
             ):
                 self._print_table(reporter, title, gates, legend)
-                for note in notes(gates, verbose=verbosity > 0, said=reasons):
+                for note in notes(gates, said=reasons):
                     write(reporter, note)
             for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)

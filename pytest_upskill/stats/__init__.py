@@ -4,8 +4,8 @@ How labels correct the lift of a judge is in `calibration`, and how often a skil
 `triggers`, by one ``QueryCounts`` per query.
 
 Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All inferences
-except ``population_interval`` are about a repetition of the same cases, not about new ones. Cases
-without a valid run in one of the arms are left out. An estimate that the data do not determine is
+are about a repetition of the same cases, not about new ones. Cases without a valid run in one of
+the arms are left out. An estimate that the data do not determine is
 ``None``; a test without data has ``p = 1``.
 """
 
@@ -20,7 +20,6 @@ from pytest_upskill.stats.exact_test import significant as significant
 from pytest_upskill.stats.intervals import lift_interval as lift_interval
 from pytest_upskill.stats.intervals import pass_at_k as pass_at_k
 from pytest_upskill.stats.intervals import pass_hat_k as pass_hat_k
-from pytest_upskill.stats.intervals import population_interval as population_interval
 from pytest_upskill.stats.verdicts import MIN_RUNS as MIN_RUNS
 from pytest_upskill.stats.verdicts import Verdict as Verdict
 from pytest_upskill.stats.verdicts import chance_of_effect as chance_of_effect

@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import acos, comb, copysign, cos, exp, fsum, lgamma, log, log1p, pi, sqrt
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist
 
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift, usable
-
-_MIN_CASES_OF_POPULATION = 5
 
 
 def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
@@ -96,31 +94,6 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
         return (estimate - difference) ** 2 <= z_squared * score_variance(alike, difference)
 
     return Interval(boundary(compatible, estimate, -1.0), boundary(compatible, estimate, 1.0))
-
-
-def population_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval | None:
-    """Return the interval of the lift on *new* prompts, of which these cases are a random sample.
-
-    It is Student's t interval of the differences per case, ``mean ± t(C-1) s/√C``. It is a
-    secondary figure: more runs of the same cases hardly narrow it (Miller 2024, arXiv 2411.00640).
-    With five to nine cases it is too narrow: 95 % intervals contain the lift in 82 to 93 % of the
-    suites.
-
-    Args:
-        cases: Counts per case; cases with an empty arm are left out.
-        level: Confidence level, from 0 to 1.
-
-    Returns:
-        The interval within -1..1, or None with fewer than five cases, or if all cases have the same
-        difference, so that their variance is unknown.
-    """
-    differences = [case.difference for case in usable(cases)]
-    if len(differences) < _MIN_CASES_OF_POPULATION or len(set(differences)) == 1:
-        return None
-    mean = fmean(differences)
-    standard_error = stdev(map(float, differences)) / sqrt(len(differences))
-    reach = student_t_quantile((1 + level) / 2, len(differences) - 1) * standard_error
-    return Interval(max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
 def two_sided_z(level: float) -> float:

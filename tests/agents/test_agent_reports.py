@@ -47,7 +47,7 @@ def cell_of(*runs: AgentRun) -> Cell:
 
 
 def note(cell: Cell) -> str:
-    return next(notes_of(decide_gate(cell, DEFAULTS), verbose=False))
+    return next(notes_of(decide_gate(cell, DEFAULTS)))
 
 
 def test_the_table_says_how_often_the_skill_was_offered_and_loaded() -> None:
@@ -73,7 +73,7 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
 def test_a_model_that_never_calls_a_tool_is_reported() -> None:
     cell = cell_of(*[replace(RUN, called=False, loaded=False, turns=())] * 2)
 
-    (_, hint, *_) = notes_of(decide_gate(cell, DEFAULTS), verbose=False)
+    (_, hint, *_) = notes_of(decide_gate(cell, DEFAULTS))
 
     assert hint.startswith("no run called a tool: ")
     assert not cell.lift.lacks_runs  # further runs would call none either

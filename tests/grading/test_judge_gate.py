@@ -91,7 +91,7 @@ def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     assert alike.lift.verdict == "too few runs"
     assert alike.lift.more_runs is None
     assert cell(400, 400, runs=400, labels=labels(each=80)).lift.verdict == "no effect"
-    (said,) = notes([decide_gate(alike, thresholds())], verbose=False)
+    (said,) = notes([decide_gate(alike, thresholds())])
     assert said.startswith(
         "judge: nobody has checked it, so it cannot show that a skill has no effect"
     )
@@ -227,7 +227,7 @@ def test_labels_that_correct_the_judge_take_all_runs_whatever_the_judge_finds() 
 def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
     few = cell(40, 10, labels=labels(each=9), planned=4)
 
-    said = list(notes([decide_gate(few, thresholds())], verbose=False))
+    said = list(notes([decide_gate(few, thresholds())]))
     assert said[0] == "csv on m: gate not decided: only 2 of 4 tests ran"
     assert not any("label" in line for line in said)
 

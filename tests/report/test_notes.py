@@ -39,7 +39,7 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
 ) -> None:
     cell = counted(counts, of)
 
-    said = list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))
+    said = list(notes([Gate(cell=cell, outcome="passed", text="")]))
 
     why_not = [line for line in said if "helps or hurts needs" in line]
     assert why_not == ([f"{cell.name}: too few runs: {why}"] if why else [])
@@ -56,7 +56,7 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(
     gate = Gate(cell=measured, outcome="passed", text="")
     copies = replace(gate, cell=replace(measured, resolved=resolved))
 
-    said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
+    said, of_copies = (list(notes([each])) for each in (gate, copies))
 
     assert said[-1] == MORE
     assert of_copies[-1] == f"too few runs on haiku: {cure}"
@@ -66,14 +66,14 @@ def test_a_stop_text_is_not_taken_for_a_temperature() -> None:
     resolved = 'openai:x@h stop=["a temperature=0 b"]'
     cell = replace(counted(LIKELY, of=1), resolved=resolved)
 
-    assert list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))[-1] == MORE
+    assert list(notes([Gate(cell=cell, outcome="passed", text="")]))[-1] == MORE
 
 
 @pytest.mark.parametrize("alike", [1, 7], ids=["a chance of 4 %", "a chance of 35 %"])
 def test_more_runs_that_would_probably_not_be_enough_are_no_advice(alike: int) -> None:
     gate = Gate(cell=counted([(1, 0), *[(1, 1)] * alike], of=1), outcome="passed", text="")
 
-    assert list(notes([gate], verbose=False)) == [f"too few runs on haiku: {ADD_CASES}"]
+    assert list(notes([gate])) == [f"too few runs on haiku: {ADD_CASES}"]
     assert gate.cell.lift.runs_needed is None
 
 
@@ -83,7 +83,7 @@ def test_copies_of_one_answer_are_answered_by_more_cases_or_by_other_answers() -
 
     gate = Gate(cell=replace(measured, trials=copied), outcome="passed", text="")
 
-    assert next(notes([gate], verbose=False)).endswith(
+    assert next(notes([gate])).endswith(
         "so one run counts: add cases, or let its server vary the answers, if it can "
         "(--upskill-param temperature=1)"
     )
@@ -94,7 +94,7 @@ def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
     cells = [varies, replace(varies, model="offline", resolved="offline:offline")]
 
     gates = [Gate(cell=cell, outcome="passed", text="") for cell in cells]
-    said = list(notes(gates, verbose=False))
+    said = list(notes(gates))
 
     assert said[-2:] == [MORE, "too few runs on offline: add cases"]
 
@@ -102,7 +102,7 @@ def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
 def test_where_nothing_differs_in_few_runs_more_runs_or_cases_are_the_advice() -> None:
     gates = [Gate(cell=counted([(1, 1)], of=1), outcome="passed", text="")]
 
-    (said,) = notes(gates, verbose=False)
+    (said,) = notes(gates)
 
     assert said == f"too few runs on haiku: {ADD_CASES}"
 
@@ -114,8 +114,8 @@ def test_a_note_about_several_cells_is_one_line() -> None:
 
     line = "csv on haiku, cat on haiku: no baseline: record one"
     said = [f"nothing was compared: {line}"]
-    assert [each for each in notes(gates, verbose=False) if "baseline" in each] == [line]
-    assert line not in notes(gates, verbose=False, said=said)
+    assert [each for each in notes(gates) if "baseline" in each] == [line]
+    assert line not in notes(gates, said=said)
 
 
 def test_a_skill_is_named_once_whose_lift_and_choice_were_both_not_measured() -> None:
@@ -133,15 +133,3 @@ def test_a_skill_is_named_once_whose_lift_and_choice_were_both_not_measured() ->
     (line,) = unmeasured_lines(skipped)
 
     assert line == "not measured, as every case was skipped: oncall on sonnet: 2 cases: stopped"
-
-
-def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on() -> None:
-    nine = [(5, 0), (4, 1), (5, 1)] * 3
-
-    few, enough = (
-        " ".join(notes([Gate(cell=counted(cases, of=5), outcome="passed", text="")], verbose=True))
-        for cases in (nine, [*nine, (5, 0)])
-    )
-
-    assert "on new prompts like these" not in few
-    assert "on new prompts like these" in enough

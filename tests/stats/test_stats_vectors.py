@@ -15,7 +15,6 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
-    population_interval,
     regression_test,
     runs_needed,
     significant,
@@ -65,15 +64,6 @@ def test_lift_test_agrees_with_mantelhaen_exact(vector: dict[str, Any]) -> None:
 @named("lift")
 def test_verdict_agrees_with_the_reference(vector: dict[str, Any]) -> None:
     assert verdict(counts(vector["cases"])) == vector["verdict"]
-
-
-@named("lift")
-def test_population_interval_agrees_with_student_t_and_is_none_where_cases_tell_nothing(
-    vector: dict[str, Any],
-) -> None:
-    interval = population_interval(counts(vector["cases"]))
-
-    assert interval == (vector["population_ci95"] and pytest.approx(vector["population_ci95"]))
 
 
 @pytest.mark.parametrize(
