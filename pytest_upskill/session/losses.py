@@ -182,9 +182,10 @@ class Losses:
     def _of_baselines(self, *, with_skill: bool) -> Iterator[_Loss]:
         why = "has a baseline that nothing was compared with: restore it, or delete that too"
         for file in self._unmeasured_baselines:
-            skill = self._skill_of(self._config.rootpath / file)
+            path = self._config.rootpath / file
+            skill = self._skill_of(path)
             if bool(skill) is with_skill:
-                yield _Loss(skill, file, why)
+                yield _Loss(skill or str(path.parent), file, why)
 
     def _skill_of(self, gone: Path) -> str:
         """Return the folder of the skill whose case file a path was; "" if it is gone as well."""
