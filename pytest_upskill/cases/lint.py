@@ -130,13 +130,6 @@ SMALL, LARGE = 8_000, 30_000
 """Characters of Claude Code's catalogue, as measured with version 2.1.330: for models with a
 context window of 200,000 tokens, and with one of 1,000,000."""
 
-_WHEN = re.compile(
-    r"\b(when|whenever|if|before|after|while|during|triggers?|asks?|asked|asking|mentions?|wants?|"
-    r"needs?|use (this|it|for|to|the)|used (for|to)|useful|"
-    r"for (any|all|tasks|questions|requests))\b",
-    re.IGNORECASE,
-)
-
 
 def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[str]:
     """Yield what may keep an agent from choosing a skill, one line each.
@@ -154,11 +147,6 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
             f"Claude Code shows only the name of this skill{models}: the catalogue of "
             f"{len(catalogue.skills)} skills has {size:,} characters, and its limit is "
             f"{limit:,}: shorten the descriptions"
-        )
-    if skill.description.isascii() and not _WHEN.search(skill.description):
-        yield (
-            "the description does not say when to use the skill: add 'Use when …' in the words "
-            "that users write"
         )
 
 

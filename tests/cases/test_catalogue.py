@@ -14,7 +14,7 @@ from pytest_upskill.cases.catalogue import (
     read_catalogue,
     write_catalogue,
 )
-from pytest_upskill.cases.lint import description_findings, without_description
+from pytest_upskill.cases.lint import without_description
 from pytest_upskill.cases.skill import Skill
 from tests.conftest import Run, WriteSkill
 
@@ -115,21 +115,6 @@ def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:
     # As measured: of 20 descriptions it showed 8, of 80 it showed 7.
     assert [count - len(without_description(of(count), 8000)) for count in (8, 20, 80)] == [8, 8, 7]
     assert without_description(of(20), 8000)[0].name == "skill-number-008"
-
-
-@pytest.mark.parametrize(
-    ("description", "findings"),
-    [
-        ("Reads CSV files. Use when a table is asked for.", []),
-        ("Reads CSV files.", ["the description does not say when to use the skill: *"]),
-    ],
-)
-def test_descriptions_are_linted(description: str, findings: list[str]) -> None:
-    skill = ListedSkill(name="csv", description=description)
-
-    found = list(description_findings(skill, Catalogue.of([skill])))
-
-    assert [each[:40] for each in found] == [each[:40] for each in findings]
 
 
 def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
