@@ -152,7 +152,7 @@ class Server:
 
 @pytest.fixture
 def terminal(
-    pytester: pytest.Pytester, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, without_sockets: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> Loopback:
     """A project with the skills and traces of the published texts, and a person at a terminal."""
     for name in SKILLS:
@@ -166,14 +166,14 @@ def terminal(
     Path("tests.json").write_text(json.dumps(CASES[:1]), "utf-8")
     pytester.makefile(
         ".toml",
-        pytest=f'[pytest]\nupskill_aliases = ["kimi = openai:kimi@{loopback.openai_url}"]\n',
+        pytest=f'[pytest]\nupskill_aliases = ["kimi = openai:kimi@{without_sockets.openai_url}"]\n',
     )
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", without_sockets.url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-anybody")
-    monkeypatch.setenv("GENERIC_BASE_URL", loopback.openai_url)
+    monkeypatch.setenv("GENERIC_BASE_URL", without_sockets.openai_url)
     monkeypatch.setattr(sys, "stdin", _Keyboard("y\n" * 99))
-    Server(loopback)
-    return loopback
+    Server(without_sockets)
+    return without_sockets
 
 
 def test_every_published_command_line_ends_as_published(
