@@ -12,12 +12,11 @@ from pathlib import Path
 
 from pytest_upskill.cases.catalogue import Catalogues, Folder, catalogue_in
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
+from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills, pooled
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import folder_of_cases, installed_files, read_bundle
-from pytest_upskill.cases.skill_md import read_skill_text
+from pytest_upskill.cases.skill_files import folder_of_cases, version_in
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.source.files import Unreadable, read_text
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.project import git
 from pytest_upskill.project.branch_point import BranchPoint
@@ -62,7 +61,7 @@ def with_history(
             history = _new_or_renamed(since, names)
             return replace(skill, history=history, past_unknown=bool(gone))
         try:
-            before = _read(old, skill)
+            before = version_in(old, skill)
         except (BadFile, OSError, Unreadable):
             cure = "have a maintainer merge the repair past this check"
             history = f"not compared: its SKILL.md at {since} cannot be read: {cure}"
@@ -151,17 +150,6 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
     )
 
 
-def _read(folder: Path, skill: Skill) -> Skill:
-    text = read_skill_text(read_text(folder / "SKILL.md"), folder=skill.folder.absolute().name)
-    return replace(
-        skill,
-        name=text.name,
-        text=read_bundle(folder, text, skill.hidden_files).text,
-        files=installed_files(folder, skill.hidden_files) if skill.files else (),
-        description=text.description,
-    )
-
-
 def _named(case: str) -> str:
     return f"case {case}" if case.isdecimal() else case
 
@@ -191,7 +179,12 @@ def _with_case_changes(
     gone = [name for name in then if name not in now]
     edited = [name for name, case in now.items() if then.get(name) != case]
     new = [replace(now[name], id="") for name in edited if name not in then]
-    removed = [name for name in gone if replace(then[name], id="") not in new]  # else renamed
+    # Of a skill that has not moved, a file that has gone is named as such.
+    folder = skill.folder.absolute()
+    is_moved = old != top / git.from_top(folder, git.top_of(folder))
+    files = {case.id: skill.case_file / case.file for case in before.cases}
+    lost = [name for name in gone if is_moved or files[name].exists()]
+    removed = [name for name in lost if replace(then[name], id="") not in new]  # else renamed
     changed = [name for name in edited if name in then]
     tasks = [_task(case) for case in then.values()]
     if before.gate != skill.gate:
@@ -223,10 +216,12 @@ def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> S
     else:
         file = top / git.from_top(file, git.top_of(folder))
     # A setting may say whose the cases are.
-    owners = () if skill.shares_file else ((file.name, old),)
+    owners = () if skill.shares_file else (("*" if skill.suite else file.name, old),)
     discovery = CaseDiscovery(root=top, patterns=(file.name,), owners=owners)
     files = [file]
-    if not file.is_file():
+    if file.is_dir():
+        files = sorted(filter(discovery.is_case_file, file.rglob("*.*")))
+    elif not file.exists():
         inside = (each for each in discovery.case_files_of(old) if each.is_relative_to(old))
         files = [each for each in inside if not (folder / each.relative_to(old)).exists()]
     found: list[Skill] = []
@@ -234,12 +229,13 @@ def _cases_then(skill: Skill, old: Path, top: Path, extensions: Extensions) -> S
         with suppress(NoSkillError):
             skills = load_skills(each, extensions=extensions, discovery=discovery)
             found += (each for each in skills if each.folder == old)
+    found = [each for each in pooled(found) if each.suite == file or not file.is_dir()]
     cases = tuple(chain.from_iterable(each.cases for each in found))
     return replace(found[0], cases=cases) if found else None
 
 
 def _content(case: Case) -> Case:
-    return replace(case, line=1, column=1, tags=(), quote="")
+    return replace(case, line=1, column=1, file="", tags=(), quote="")
 
 
 def _task(case: Case) -> Case:

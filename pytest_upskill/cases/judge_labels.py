@@ -142,13 +142,18 @@ def _read(kind: type[T], path: Path) -> tuple[Document, T]:
         raise BadFile(translated(document, error)) from None
 
 
+def folder_of_labels(case_file: Path) -> Path:
+    """Return the folder of a case file's labels: its own, and of a suite the suite."""
+    return case_file if case_file.is_dir() else case_file.parent
+
+
 def labels_beside(case_file: Path) -> LabelsFile | None:
     """Read the labels of a case file's cases, None if there are none.
 
     Raises:
         BadFile: The labels file cannot be read or has problems.
     """
-    file = load_labels(case_file.parent)
+    file = load_labels(folder_of_labels(case_file))
     return file if file is not None and file.case_file == case_file.name else None
 
 

@@ -18,9 +18,10 @@ from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import SkillFolder, conflicts_in
+from pytest_upskill.cases.skill_files import SkillFolder, conflicts_in, version_in
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.skill_meta import reader as skill_meta
+from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.to_cases import CaseMaker, FileCases
@@ -71,6 +72,32 @@ def load_skills(
     return _Loader(case_file, PurePath(shown or case_file), extensions, discovery).skills()
 
 
+def pooled(skills: Iterable[Skill]) -> list[Skill]:
+    """Return the skills of several files, each once for all files of a suite; none is broken.
+
+    What the cases of one file hide of a skill is then hidden from all.
+    """
+    groups = grouped(((each.suite or each.case_file, each.folder), each) for each in skills)
+    return [
+        _whole(same, where) if same[0].suite else same[0] for (where, _), same in groups.items()
+    ]
+
+
+def _whole(files: Sequence[Skill], suite: Path) -> Skill:
+    found = [
+        (os.path.relpath(file.case_file, suite), case) for file in files for case in file.cases
+    ]
+    ids = case_ids([(case.id, "", file) for file, case in found])
+    named = zip(ids, found, strict=True)
+    cases = tuple(replace(case, id=name, file=file) for name, (file, case) in named)
+    hidden, *others = (each.hidden_files for each in files)
+    for each in others:
+        answers, inputs = hidden.answers | each.answers, hidden.inputs | each.inputs
+        hidden = replace(hidden, answers=answers, inputs=inputs)
+    whole = replace(files[0], case_file=suite, cases=cases, hidden_files=hidden)
+    return version_in(whole.folder, whole)
+
+
 class _Loader:
     """Reader of one case file, which collects its problems and those of its skills."""
 
@@ -96,12 +123,12 @@ class _Loader:
         file = FileCases()
         with _collected(self._problems, str(self._shown)):
             file = self._read_case_file()
-        labels = self._path.parent / LABELS_FILE
+        labels = (file.suite or self._path.parent) / LABELS_FILE
         if lexists(labels):
             # Imported here: most case files have no labels.
             from pytest_upskill.cases.judge_labels import load_labels
 
-            with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
+            with _collected(self._problems, self._display_name(labels)):
                 load_labels(labels.parent)
         owned = zip(file.owners, file.cases, strict=True)
         groups = grouped((skill, skill.without_copies(case)) for skill, case in owned)
@@ -115,6 +142,7 @@ class _Loader:
                 shares_file={each.folder for each in groups} != {self._own},
                 labelled=labels.is_file(),
                 gate=file.gate,
+                suite=file.suite,
             )
             for skill, cases in groups.items()
         ]
@@ -135,7 +163,7 @@ class _Loader:
         if cases and text.text and not body_of(text.text).strip():
             what = "no instructions below the frontmatter: write what an agent needs to know"
             problems.append(Problem(what=what))
-        warnings, hints = _by_weight(problems, self._display_name(skill.folder))
+        warnings, hints = _by_weight(problems, self._display_name(skill.folder / "SKILL.md"))
         return Skill(
             name=text.name,
             description=text.description,
@@ -175,8 +203,9 @@ class _Loader:
             reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
-        is_placed = reading.adapter in registry.adapters_at(self._path)
-        return file if is_placed else replace(file, read_as=reading.adapter.tool)
+        if reading.adapter in registry.adapters_at(self._path):
+            return replace(file, suite=reading.adapter.suite_of(self._path))
+        return replace(file, read_as=reading.adapter.tool)
 
     @cached_property
     def _reading(self) -> Reading | None:
@@ -212,7 +241,7 @@ class _Loader:
         problems: list[str] = []
         file = folder / "SKILL.md"
         if file.exists():
-            with _collected(problems, self._display_name(folder)):
+            with _collected(problems, self._display_name(file)):
                 text = read_skill_text(self._read(file), folder=folder.name)
                 if conflicts := [*conflicts_in(text)]:
                     raise BadFile(conflicts)
@@ -232,9 +261,8 @@ class _Loader:
             raise BadFile([Problem(what=what)])
         return read_text(path)
 
-    def _display_name(self, folder: Path) -> str:
-        to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
-        return os.path.normpath(self._shown.parent / to_skill)
+    def _display_name(self, file: Path) -> str:
+        return os.path.normpath(self._shown.parent / os.path.relpath(file, self._path.parent))
 
 
 def _cure(folder: Path) -> str:

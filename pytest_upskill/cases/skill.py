@@ -86,6 +86,8 @@ class Case:
     line: int = 1
     """Line of the case in its file, from 1."""
     column: int = 1
+    file: str = ""
+    """Its file, from the folder of the suite; empty if it is that of the skill's cases."""
     skip: str | None = None
     """Why no answer is checked, such as a feature that needs an agent; None if answers are."""
     trigger: Trigger | None = None
@@ -247,6 +249,9 @@ class Skill:
     text: str
     """The ``SKILL.md`` with the files that it names, as the model sees it."""
     case_file: Path
+    """The file of its cases; the folder of the suite if they are those of all its files."""
+    suite: Path | None = None
+    """The folder whose files, of one case each, are measured together; None of other files."""
     cases: tuple[Case, ...]
     folder: Path = Path()
     """Folder of ``SKILL.md``."""

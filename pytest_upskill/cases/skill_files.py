@@ -22,6 +22,7 @@ from pytest_upskill.cases.source.files import (
     Unreadable,
     read_folder,
     read_inside,
+    read_text,
     read_text_inside,
     stay_inside,
 )
@@ -93,6 +94,23 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
         leave_out(entry.start(), what, is_hint=True)
     text = text.rstrip() + "".join(parts.values()) if parts else text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
+
+
+def version_in(folder: Path, skill: Skill) -> Skill:
+    """Return a skill with its text and files as they are in a folder.
+
+    Raises:
+        BadFile: Its ``SKILL.md`` cannot be used.
+        Unreadable: Its folder cannot be installed for an agent.
+    """
+    text = read_skill_text(read_text(folder / "SKILL.md"), folder=skill.folder.absolute().name)
+    return replace(
+        skill,
+        name=text.name,
+        text=read_bundle(folder, text, skill.hidden_files).text,
+        files=installed_files(folder, skill.hidden_files) if skill.files else (),
+        description=text.description,
+    )
 
 
 def with_files(skill: Skill) -> Skill:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
 from pytest_upskill.cases.adapters.choice import (
@@ -50,6 +50,8 @@ class FileCases:
     gate: GateRule = field(default_factory=GateRule)
     read_as: str = ""
     """The tool whose format the file has; "" where the file's place says so."""
+    suite: Path | None = None
+    """The folder whose files are one suite with the file; None if it is by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

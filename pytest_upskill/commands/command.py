@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
-from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.load import SkillError, load_skills, pooled
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import write_file
@@ -166,7 +166,8 @@ def own_cases(
         discovery: Where to search; None for one of its own.
 
     Returns:
-        The skill once for each file, with the cases in it; and the problems of unreadable files.
+        The skill once for each file or suite, with the cases in it; and the problems of files that
+        cannot be read.
     """
     discovery = discovery or CaseDiscovery()
     skill_folder = os.path.normpath(folder.absolute())
@@ -181,7 +182,7 @@ def own_cases(
             continue
         own = (each for each in skills if os.path.normpath(each.folder.absolute()) == skill_folder)
         found += [each for each in own if not each.broken]
-    return found, problems
+    return pooled(found), problems
 
 
 def load_skill(folder: Path, extensions: Extensions = NO_EXTENSIONS) -> Skill:

@@ -80,7 +80,7 @@ def _draw(options: argparse.Namespace) -> int:
         if file is not None:
             drawn += 1
             models, answers = ", ".join(file.models), counted(len(file.answers), "answer")
-            place = judge_labels.write_labels(path.parent, file)
+            place = judge_labels.write_labels(judge_labels.folder_of_labels(path), file)
             kept = f", {file.labelled} of them labelled already" if file.labelled else ""
             say(f"{place}: {answers} of {models}{kept}")
     if not drawn:
@@ -96,7 +96,7 @@ def _judged_cells(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
     found: dict[Path, list[Cell]] = {}
     for cell in filter(lambda each: each.judge, cells):
         places = Path(cell.path), project_folder(Path.cwd()) / (cell.case_file or cell.path)
-        path = next(filter(Path.is_file, places), None)
+        path = next(filter(Path.exists, places), None)
         if path is None:
             raise CommandError(f"{cell.path}: no such file: start in the folder of the pytest run")
         found.setdefault(path, []).append(cell)
@@ -105,7 +105,7 @@ def _judged_cells(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
 
 def _previous_labels(case_file: Path) -> LabelsFile | None:
     """Return the labels of a case file, None if there are none."""
-    place = case_file.parent / LABELS_FILE
+    place = judge_labels.folder_of_labels(case_file) / LABELS_FILE
     file = _read_labels_file(place)
     if file is not None and file.case_file != case_file.name:
         raise CommandError(f"{place}: has labels of {file.case_file}: give each its own folder")

@@ -194,10 +194,11 @@ def _run_cases(options: argparse.Namespace) -> int:
     sources = list(options.sources)
     if options.harden:
         found, _ = command.own_cases(folder)
-        judged = [skill for skill in found if any(case.judge_checks for case in skill.cases)]
+        cases = ((each.case_file / case.file, case) for each in found for case in each.cases)
+        judged = dict.fromkeys(file for file, case in cases if case.judge_checks)
         if not judged:
             raise CommandError(f"--harden: no case of {folder.name} has statements for a judge")
-        sources += [skill.case_file for skill in judged]
+        sources += judged
 
     def run(engine: Engine) -> CommandOutcome:
         skill = command.load_skill(folder, engine.workplace.extensions)

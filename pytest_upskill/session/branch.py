@@ -47,14 +47,14 @@ class Branch:
         self._is_changed = cache(self._point.is_changed)
         self._is_catalogue_changed = cache(self._ask_whether_catalogue_changed)
 
-    def affects(self, trial: Trial, case_file: Path) -> bool:
+    def affects(self, trial: Trial) -> bool:
         """Return whether it changed the skill of a trial, its cases or what a model chooses from.
 
         Raises:
             GitError: A git command fails.
         """
-        folder = trial.skill.folder
-        changed = self._is_changed(folder) or self._is_changed(case_file.parent)
+        folder, cases = trial.skill.folder, trial.skill.suite or trial.skill.case_file.parent
+        changed = self._is_changed(folder) or self._is_changed(cases)
         return changed or (trial.chooses and self._is_catalogue_changed(folder.parent))
 
     def changed(self, folders: Iterable[Path]) -> Iterator[Path]:

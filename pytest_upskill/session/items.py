@@ -4,6 +4,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.lint import checks_that_tell_nothing
-from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
+from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills, pooled
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
@@ -37,6 +39,8 @@ from pytest_upskill.trials.trial import Trial, plan
 
 ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
 """Function that waits for the answers to the trial with a key; absent where no test runs."""
+_PLANS = pytest.StashKey[dict[tuple[Path | None, Path], list[tuple[str, dict[str, Any]]]]]()
+"""By suite and skill: for each trial the file of its case, and the arguments of its item."""
 OF_NO_SKILL = pytest.StashKey[list[str]]()
 """Case files whose cases belong to no known skill."""
 
@@ -72,9 +76,10 @@ class TrialItem(ItemOutsidePackages):
         *,
         trial: Trial,
         index: int,
+        cell: CellKey,
         planned: Mapping[CellKey, int],
         why_skipped: str | None,
-        why_not_runnable: str | None,
+        unusable: str | None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -84,20 +89,19 @@ class TrialItem(ItemOutsidePackages):
         """Numbers of trials of the skill's cells if all run."""
         self.why_skipped = why_skipped
         """Why no answer is requested; None if one is."""
-        self.why_not_runnable = why_not_runnable
+        place = f"{os.path.relpath(self.path, self.config.rootpath)}:{trial.case.place}"
+        self.why_not_runnable = f"{safe_line(place)}: {unusable}" if unusable else None
         """Why the trial cannot be run, which is an error; None if it can."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
-        path = os.path.relpath(self.path, self.config.rootpath)
-        of_several = f"::{self.parent.name}" if self.parent and trial.skill.shares_file else ""
-        self.case_path = f"{path}{of_several}"
-        """The case file's path from the rootdir, and the skill's folder in a file of several.
+        self.cell = cell
+        """Its path is that of the case file or the suite from the rootdir, and the skill's folder
+        if it has several skills.
 
-        It is the beginning of the node id, but of files outside the rootdir, pytest makes node ids
-        that are no paths, and not unique.
+        That of a file is the beginning of the node id, but of files outside the rootdir, pytest
+        makes node ids that are no paths, and not unique.
         """
-        self.cell = CellKey(self.case_path, skill, model, trial.chooses)
-        self.key = f"{self.case_path}::{trial.name}"
+        self.key = f"{cell.path}::{trial.name}"
         """What tells the trial from all others of the session, in each of its processes."""
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
         if why_skipped:
@@ -170,7 +174,7 @@ class TrialItem(ItemOutsidePackages):
         trial, skill, model = self.trial, self.trial.skill, self.trial.model
         is_answered = any(case.is_answered for case in skill.cases)
         cell = Cell(
-            path=self.case_path,
+            path=self.cell.path,
             skill=skill.name,
             model=model.label,
             resolved=model.resolved,
@@ -219,12 +223,7 @@ class SkillFile(HooksOfParent, pytest.File):
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
         path = shown(self.path, self.config)
         try:
-            skills = load_skills(
-                self.path,
-                shown=path,
-                extensions=extensions_of(self.ihook, self.config.stash[RESOURCES].languages),
-                discovery=discovery_of(self.config),
-            )
+            skills = _skills_in(self.path, self)
         except SkillError as error:
             # Probably another tool's file: an error only if it was named on the command line.
             if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
@@ -232,16 +231,12 @@ class SkillFile(HooksOfParent, pytest.File):
                 self._warn([str(error)])
                 return
             raise self.CollectError(str(error)) from None
-        folders = Counter(skill.folder.name for skill in skills)
         for skill in skills:
             idle = (each.at(path) for each in checks_that_tell_nothing(skill))
             self._warn([*skill.warnings, *skill.hints, *idle])
             self._check_name(skill)
             if skill.shares_file:
-                # Of folders with the same name it is the path.
-                name = skill.folder.name
-                if folders[name] > 1:
-                    name = os.path.relpath(skill.folder, self.config.rootpath)
+                name = _name_of(skill, skills, self.config)
                 yield SkillCases.from_parent(self, name=name, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
@@ -280,45 +275,94 @@ class SkillCases(HooksOfParent, pytest.Collector):
         yield from items_of(self, self.skill)
 
 
-def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
-    """Make the items of a skill, with skip markers where a trial cannot run.
+def _skills_in(file: Path, node: pytest.Collector) -> list[Skill]:
+    """Return the skills of a case file, as `load_skills` does, which may raise."""
+    name, discovery = shown(file, node.config), discovery_of(node.config)
+    extensions = extensions_of(node.ihook, node.config.stash[RESOURCES].languages)
+    return load_skills(file, shown=name, extensions=extensions, discovery=discovery)
 
-    Args:
-        parent: Collector of the items.
-        skill: The skill and its cases.
 
-    Raises:
-        pytest.Collector.CollectError: The old version of the skill cannot be read from git, or its
-            folder cannot be installed for an agent.
+def _name_of(skill: Skill, skills: Iterable[Skill], config: pytest.Config) -> str:
+    """Return what tells a skill from others: of folders with the same name it is the path."""
+    is_one = sum(each.folder.name == skill.folder.name for each in skills) == 1
+    return skill.folder.name if is_one else os.path.relpath(skill.folder, config.rootpath)
+
+
+def _files_below(folder: Path, node: pytest.Collector) -> Iterator[Path]:
+    """Yield the files that pytest would come across in and below a folder."""
+    hooks, config = node.ihook, node.config
+    for path in sorted(folder.iterdir()):
+        is_named = node.session.isinitpath(path, with_parents=True)
+        if is_named or not hooks.pytest_ignore_collect(collection_path=path, config=config):
+            yield from _files_below(path, node) if path.is_dir() else [path]
+
+
+def _with_suite(skill: Skill, node: pytest.Collector) -> tuple[Skill, str, int]:
+    """Return a skill with the cases of all files of its suite, also those that are not to run.
+
+    Returns:
+        The skill, what tells it from others of the suite, and how many files cannot be read.
     """
-    settings = parent.config.stash[SETTINGS]
-    compilers = parent.config.stash[RESOURCES].compilers
+    found, unread, is_case_file = list[Skill](), 0, discovery_of(node.config).is_case_file
+    for file in _files_below(skill.suite or skill.folder, node):
+        try:
+            if node.session.isinitpath(file) or is_case_file(file):
+                found += _skills_in(file, node)
+        except SkillError as error:
+            unread += not isinstance(error, NoSkillError)
+    skills = pooled(each for each in found if each.suite == skill.suite and not each.broken)
+    shares = len(skills) > 1 or any(each.shares_file for each in skills)
+    whole = next(each for each in skills if each.folder == skill.folder)
+    return replace(whole, shares_file=shares), _name_of(whole, skills, node.config), unread
+
+
+def _plan(skill: Skill, node: pytest.Collector) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the trials of a skill and its suite, with skip markers where one cannot run."""
+    settings, compilers = node.config.stash[SETTINGS], node.config.stash[RESOURCES].compilers
+    name, unread = node.name, 0
+    if skill.suite:
+        skill, name, unread = _with_suite(skill, node)
+    path = os.path.relpath(skill.case_file, node.config.rootpath)
+    path += f"::{name}" if skill.shares_file else ""
     lacking = {}
     for case in skill.cases:
         lacks = (compilers().missing(check) for check in sandboxed_of(case))
         lacking[case.id] = next(filter(None, lacks), None)
     planned = Counter[CellKey]()
-    for index, trial in enumerate(_trials_of(skill, parent)):
+    for index, trial in enumerate(_trials_of(skill, node)):
         reason = _reason_to_skip(trial, settings)
         lack = None if trial.chooses else lacking[trial.case.id]
         unusable: str | None = trial.case.unwritten
         if settings.require_compilers:
             unusable, lack = unusable or lack, None
-        place = f"{os.path.relpath(parent.path, parent.config.rootpath)}:{trial.case.place}"
-        item: TrialItem = TrialItem.from_parent(
-            parent,
-            name=trial.name,
-            # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
-            nodeid=f"{parent.nodeid}::{trial.name}",
-            trial=trial,
-            index=index,
-            planned=planned,
-            why_skipped=reason or lack,
-            why_not_runnable=unusable and f"{safe_line(place)}: {unusable}",
-        )
+        cell = CellKey(path, skill.name, trial.model.label, trial.chooses)
+        planned.setdefault(cell, unread)
         # A baseline needs every case: where a compiler is missing, none is written.
-        planned[item.cell] += int(not reason and (settings.baseline_update or not lack))
-        yield item
+        planned[cell] += int(not reason and (settings.baseline_update or not lack))
+        fields = {"cell": cell, "planned": planned, "why_skipped": reason or lack}
+        yield trial.case.file, {**fields, "trial": trial, "index": index, "unusable": unusable}
+
+
+def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
+    """Make the items of a skill for the cases of a file.
+
+    Args:
+        parent: Collector of the items.
+        skill: The skill and the cases of its file.
+
+    Raises:
+        pytest.Collector.CollectError: The old version of the skill cannot be read from git, or its
+            folder cannot be installed for an agent.
+    """
+    plans, key = parent.config.stash.setdefault(_PLANS, {}), (skill.suite, skill.folder)
+    if not skill.suite or key not in plans:
+        plans[key] = [*_plan(skill, parent)]
+    own = os.path.relpath(parent.path, skill.suite) if skill.suite else ""
+    for fields in (fields for file, fields in plans[key] if file == own):
+        name = fields["trial"].name
+        # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
+        nodeid = f"{parent.nodeid}::{name}"
+        yield TrialItem.from_parent(parent, name=name, nodeid=nodeid, **fields)
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:

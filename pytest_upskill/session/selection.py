@@ -124,7 +124,7 @@ class Selection:
                     not (item.why_skipped or item.why_not_runnable)
                     or item.trial.case.id in item.trial.skill.queries_of_gone_skills
                 )
-                and (branch is not None and branch.affects(item.trial, item.path))
+                and (branch is not None and branch.affects(item.trial))
             }
 
     def _deselect_unchanged(self, items: list[pytest.Item], branch: Branch) -> None:
@@ -133,7 +133,7 @@ class Selection:
             for item in items
             if isinstance(item, TrialItem)
             and item.trial.skill.name not in branch.rerecorded
-            and not branch.affects(item.trial, item.path)
+            and not branch.affects(item.trial)
         }
         if unchanged:
             self._config.hook.pytest_deselected(items=[*unchanged])

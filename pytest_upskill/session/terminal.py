@@ -175,7 +175,7 @@ def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
     cases = {(cell.path, case): item.trial.case for (cell, case), item in trials.items()}
     if not cases:
         return []
-    named = {item.case_path: item.trial.skill.read_as for item in trials.values()}
+    named = {item.cell.path: item.trial.skill.read_as for item in trials.values()}
     read = [f"{path} (as {tool})" for path, tool in named.items() if tool]
     skipped = {key: item.why_skipped for key, item in trials.items() if item.why_skipped}
     ways = measured_by(cases.values()) or "none can be measured"

@@ -141,6 +141,8 @@ class Adapter:
     other key that looks like one; else one such case is enough."""
     is_folder: bool = False
     """Whether each case is a folder, whose name is that of the case and of no skill."""
+    is_single: bool = False
+    """Whether each case is a file, as it is also in a folder of its own."""
     beside: Callable[[Path, Any], Mapping[str, Any]] = lambda _path, _value: {}
     """Returns keys of the cases in a file of some value that other files hold, such as graders.
 
@@ -151,6 +153,17 @@ class Adapter:
     def certain_places(self) -> Sequence[str]:
         """The places that only case files of the tool have."""
         return [place for place in self.places if "*" not in place.rpartition("/")[2]]
+
+    def suite_of(self, path: Path) -> Path | None:
+        """Return the folder whose files, of one case each, are one suite; None of other files.
+
+        It is the nearest with which a place may begin, but not the folder of a case.
+        """
+        if not ((self.is_single or self.is_folder) and is_at(path.as_posix(), *self.places)):
+            return None
+        tops = tuple(place.partition("/")[0] for place in self.places)
+        nearer = path.parents[1:4] if self.is_folder else ()
+        return next(each for each in (*nearer, *path.parents) if is_at(each.as_posix(), *tops))
 
 
 def is_at(path: str, *places: str) -> bool:

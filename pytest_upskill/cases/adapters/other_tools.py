@@ -311,5 +311,6 @@ WAZA = Adapter(
         "enabled": keys.ENABLED,
         "tags": keys.TAGS,
     },
+    is_single=True,
     beside=_with_eval,
 )
