@@ -78,15 +78,11 @@ def pooled(skills: Iterable[Skill]) -> list[Skill]:
     What the cases of one file hide of a skill is then hidden from all.
     """
     groups = grouped(((each.suite or each.case_file, each.folder), each) for each in skills)
-    return [
-        _whole(same, where) if same[0].suite else same[0] for (where, _), same in groups.items()
-    ]
+    return [_whole(same, at) if same[0].suite else same[0] for (at, _), same in groups.items()]
 
 
 def _whole(files: Sequence[Skill], suite: Path) -> Skill:
-    found = [
-        (os.path.relpath(file.case_file, suite), case) for file in files for case in file.cases
-    ]
+    found = [(os.path.relpath(e.case_file, suite), case) for e in files for case in e.cases]
     ids = case_ids([(case.id, "", file) for file, case in found])
     named = zip(ids, found, strict=True)
     cases = tuple(replace(case, id=name, file=file) for name, (file, case) in named)
