@@ -105,10 +105,12 @@ def _unmeasured(report: Report) -> Iterator[str]:
     if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
+    lost = {each for session in report.sessions for each in session.without_trials}
+    which = f" ({min(lost).partition(': ')[0]})" if len(lost) == 1 else ""
     if uncovered := exit_code.without_cases(report):
-        yield uncovered
-    elif any(session.without_trials for session in report.sessions):
-        yield "some of what changed may not be measured"
+        yield uncovered + which
+    elif lost:
+        yield f"some of what changed may not be measured{which}"
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
     if excused := sum(trial.excused for trial in report.trials):
