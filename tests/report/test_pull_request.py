@@ -77,7 +77,9 @@ def test_a_changed_skill_without_cases_is_in_the_title_and_gets_no_tick(
 
     assert result.ret == pytest.ExitCode.OK
     nothing = "Nothing to measure: 1 skill unchanged since main"
-    assert title() == f"\u2754 {nothing}, 1 changed skill is not fully measured (hiring has no cases)"
+    assert (
+        title() == f"\u2754 {nothing}, 1 changed skill is not fully measured (hiring has no cases)"
+    )
     assert '<div class="banner open">' in pages()[1]
 
 
