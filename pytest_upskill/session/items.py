@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,12 @@ from pytest_upskill.trials.trial import Trial, plan
 
 ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
 """Function that waits for the answers to the trial with a key; absent where no test runs."""
-_PLANS = pytest.StashKey[dict[tuple[Path | None, Path], list[tuple[str, dict[str, Any]]]]]()
-"""By suite and skill: for each trial the file of its case, and the arguments of its item."""
+_READ = pytest.StashKey[dict[Path, list[Skill] | SkillError]]()
+"""The skills of each file that was read, or why there are none; a suite's are needed twice."""
+_SUITES = pytest.StashKey[dict[Path, tuple[list[Skill], int]]]()
+"""By suite its skills with the cases of all files, and how many files cannot be read."""
+_PLANS = pytest.StashKey[dict[tuple[Path, Path], list["_Plan"]]]()
+"""The trials of each skill of a suite, by the suite and the folder of the skill."""
 OF_NO_SKILL = pytest.StashKey[list[str]]()
 """Case files whose cases belong to no known skill."""
 
@@ -68,44 +72,46 @@ class ItemOutsidePackages(HooksOfParent, pytest.Item):
         return super().repr_failure(excinfo, style)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A trial, and what is known of it before it runs."""
+
+    trial: Trial
+    index: int
+    """Index among the trials of the skill."""
+    cell: CellKey
+    """Its path is that of the case file or the suite from the rootdir, and the skill's folder if it
+    has several skills.
+
+    That of a file is the beginning of the node id, but of files outside the rootdir, pytest makes
+    node ids that are no paths, and not unique.
+    """
+    planned: Mapping[CellKey, int]
+    """Numbers of trials of the skill's cells if all run."""
+    why_skipped: str | None
+    """Why no answer is requested; None if one is."""
+    unusable: str | None
+    """Why the trial cannot be run, which is an error; None if it can."""
+
+
 class TrialItem(ItemOutsidePackages):
     """One case on one model in one arm."""
 
-    def __init__(
-        self,
-        *,
-        trial: Trial,
-        index: int,
-        cell: CellKey,
-        planned: Mapping[CellKey, int],
-        why_skipped: str | None,
-        unusable: str | None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, plan: _Plan, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.trial = trial
-        self.index = index
-        self.planned = planned
-        """Numbers of trials of the skill's cells if all run."""
-        self.why_skipped = why_skipped
-        """Why no answer is requested; None if one is."""
+        self.trial = trial = plan.trial
+        self.index, self.cell, self.planned = plan.index, plan.cell, plan.planned
+        self.why_skipped = plan.why_skipped
         place = f"{os.path.relpath(self.path, self.config.rootpath)}:{trial.case.place}"
-        self.why_not_runnable = f"{safe_line(place)}: {unusable}" if unusable else None
-        """Why the trial cannot be run, which is an error; None if it can."""
+        self.why_not_runnable = f"{safe_line(place)}: {plan.unusable}" if plan.unusable else None
+        """Why the trial cannot be run, with its place; None if it can."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
-        self.cell = cell
-        """Its path is that of the case file or the suite from the rootdir, and the skill's folder
-        if it has several skills.
-
-        That of a file is the beginning of the node id, but of files outside the rootdir, pytest
-        makes node ids that are no paths, and not unique.
-        """
-        self.key = f"{cell.path}::{trial.name}"
+        self.key = f"{self.cell.path}::{trial.name}"
         """What tells the trial from all others of the session, in each of its processes."""
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
-        if why_skipped:
-            self.add_marker(pytest.mark.skip(reason=safe_line(why_skipped)))
+        if self.why_skipped:
+            self.add_marker(pytest.mark.skip(reason=safe_line(self.why_skipped)))
         # The rest of what -k finds is in the item's name, and the skill's is on the file.
         self.extra_keyword_matches.update(trial.case.tags)
 
@@ -277,9 +283,18 @@ class SkillCases(HooksOfParent, pytest.Collector):
 
 def _skills_in(file: Path, node: pytest.Collector) -> list[Skill]:
     """Return the skills of a case file, as `load_skills` does, which may raise."""
-    name, discovery = shown(file, node.config), discovery_of(node.config)
-    extensions = extensions_of(node.ihook, node.config.stash[RESOURCES].languages)
-    return load_skills(file, shown=name, extensions=extensions, discovery=discovery)
+    read = node.config.stash.setdefault(_READ, {})
+    if file not in read:
+        name, discovery = shown(file, node.config), discovery_of(node.config)
+        extensions = extensions_of(node.ihook, node.config.stash[RESOURCES].languages)
+        try:
+            read[file] = load_skills(file, shown=name, extensions=extensions, discovery=discovery)
+        except SkillError as error:
+            read[file] = error
+    found = read[file]
+    if isinstance(found, SkillError):
+        raise found
+    return found
 
 
 def _name_of(skill: Skill, skills: Iterable[Skill], config: pytest.Config) -> str:
@@ -297,31 +312,35 @@ def _files_below(folder: Path, node: pytest.Collector) -> Iterator[Path]:
             yield from _files_below(path, node) if path.is_dir() else [path]
 
 
-def _with_suite(skill: Skill, node: pytest.Collector) -> tuple[Skill, str, int]:
-    """Return a skill with the cases of all files of its suite, also those that are not to run.
+def _suite_at(folder: Path, node: pytest.Collector) -> tuple[list[Skill], int]:
+    """Return the skills of a suite with the cases of all its files, also those not to run.
 
     Returns:
-        The skill, what tells it from others of the suite, and how many files cannot be read.
+        The skills, and how many of the files cannot be read.
     """
-    found, unread, is_case_file = list[Skill](), 0, discovery_of(node.config).is_case_file
-    for file in _files_below(skill.suite or skill.folder, node):
-        try:
-            if node.session.isinitpath(file) or is_case_file(file):
-                found += _skills_in(file, node)
-        except SkillError as error:
-            unread += not isinstance(error, NoSkillError)
-    skills = pooled(each for each in found if each.suite == skill.suite and not each.broken)
-    shares = len(skills) > 1 or any(each.shares_file for each in skills)
-    whole = next(each for each in skills if each.folder == skill.folder)
-    return replace(whole, shares_file=shares), _name_of(whole, skills, node.config), unread
+    suites = node.config.stash.setdefault(_SUITES, {})
+    if folder not in suites:
+        found, unread, is_case_file = list[Skill](), 0, discovery_of(node.config).is_case_file
+        for file in _files_below(folder, node):
+            try:
+                if node.session.isinitpath(file) or is_case_file(file):
+                    found += _skills_in(file, node)
+            except SkillError as error:
+                unread += not isinstance(error, NoSkillError)
+        skills = pooled(each for each in found if each.suite == folder and not each.broken)
+        shares = len(skills) > 1 or any(each.shares_file for each in skills)
+        suites[folder] = [replace(each, shares_file=shares) for each in skills], unread
+    return suites[folder]
 
 
-def _plan(skill: Skill, node: pytest.Collector) -> Iterator[tuple[str, dict[str, Any]]]:
+def _plans(skill: Skill, node: pytest.Collector) -> Iterator[_Plan]:
     """Yield the trials of a skill and its suite, with skip markers where one cannot run."""
     settings, compilers = node.config.stash[SETTINGS], node.config.stash[RESOURCES].compilers
     name, unread = node.name, 0
     if skill.suite:
-        skill, name, unread = _with_suite(skill, node)
+        skills, unread = _suite_at(skill.suite, node)
+        skill = next(each for each in skills if each.folder == skill.folder)
+        name = _name_of(skill, skills, node.config)
     path = os.path.relpath(skill.case_file, node.config.rootpath)
     path += f"::{name}" if skill.shares_file else ""
     lacking = {}
@@ -339,8 +358,14 @@ def _plan(skill: Skill, node: pytest.Collector) -> Iterator[tuple[str, dict[str,
         planned.setdefault(cell, unread)
         # A baseline needs every case: where a compiler is missing, none is written.
         planned[cell] += int(not reason and (settings.baseline_update or not lack))
-        fields = {"cell": cell, "planned": planned, "why_skipped": reason or lack}
-        yield trial.case.file, {**fields, "trial": trial, "index": index, "unusable": unusable}
+        yield _Plan(
+            trial=trial,
+            index=index,
+            cell=cell,
+            planned=planned,
+            why_skipped=reason or lack,
+            unusable=unusable,
+        )
 
 
 def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
@@ -354,15 +379,19 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         pytest.Collector.CollectError: The old version of the skill cannot be read from git, or its
             folder cannot be installed for an agent.
     """
-    plans, key = parent.config.stash.setdefault(_PLANS, {}), (skill.suite, skill.folder)
-    if not skill.suite or key not in plans:
-        plans[key] = [*_plan(skill, parent)]
-    own = os.path.relpath(parent.path, skill.suite) if skill.suite else ""
-    for fields in (fields for file, fields in plans[key] if file == own):
-        name = fields["trial"].name
+    plans: Iterable[_Plan]
+    if skill.suite:
+        known, key = parent.config.stash.setdefault(_PLANS, {}), (skill.suite, skill.folder)
+        if key not in known:
+            known[key] = [*_plans(skill, parent)]
+        own = os.path.relpath(parent.path, skill.suite)
+        plans = (each for each in known[key] if each.trial.case.file == own)
+    else:
+        plans = _plans(skill, parent)
+    for each in plans:
+        name = each.trial.name
         # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
-        nodeid = f"{parent.nodeid}::{name}"
-        yield TrialItem.from_parent(parent, name=name, nodeid=nodeid, **fields)
+        yield TrialItem.from_parent(parent, name=name, nodeid=f"{parent.nodeid}::{name}", plan=each)
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
