@@ -28,6 +28,7 @@ from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import TextCheck
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import counted
 
 _NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
@@ -241,10 +242,11 @@ class CaseMaker:
 
 def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
     """Yield a hint for each reason why checks are left out, with the number of their cases."""
-    found: dict[str, list[tuple[Entry, Case]]] = {}
-    for each, case in zip(reading.entries, cases, strict=True):
-        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT, Weight.LIMIT)):
-            found.setdefault(reason, []).append((each, case))
+    found = grouped(
+        (reason, (each, case))
+        for each, case in zip(reading.entries, cases, strict=True)
+        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT, Weight.LIMIT))
+    )
     for reason, of_it in found.items():
         skipped = sum(case.skip == reason for _, case in of_it)
         which = f", {skipped} skipped" if skipped else ""

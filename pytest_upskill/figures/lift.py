@@ -3,7 +3,7 @@
 A figure is computed when it is first read.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,8 +22,8 @@ from pytest_upskill.figures.arm import (
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.models.model import varies
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.stats.calibration import Correction
-from pytest_upskill.trials.result import RunResult
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
@@ -155,10 +155,11 @@ class Lift:
         """
         counting = [pair for pair in self.measured_pairs if not pair.with_skill.train]
         paired = {pair.case for pair in counting or self.measured_pairs}
-        valid = defaultdict[Arm, list[Sequence[RunResult]]](list)
-        for trial in self.cell.counted_trials:
-            if trial.runs and (not paired or trial.case in paired):
-                valid[trial.arm].append(trial.runs)
+        valid = grouped(
+            (trial.arm, trial.runs)
+            for trial in self.cell.counted_trials
+            if trial.runs and (not paired or trial.case in paired)
+        )
         return {arm: figures_of_runs(runs, self.cell.at_k) for arm, runs in valid.items()}
 
     @cached_property

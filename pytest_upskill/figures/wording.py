@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable
 from itertools import accumulate
 
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import safe
 from pytest_upskill.stats import Estimate, Interval
 from pytest_upskill.stats.calibration import Agreement
@@ -39,10 +40,8 @@ def shorten(text: str, limit: int, left_out: int = 0) -> str:
 
 def failure(result: TrialResult) -> str:
     """Return the report of a failed trial; its first line is a complete summary for dashboards."""
-    missed: dict[tuple[str, ...], list[int]] = {}
-    for number, run in enumerate(result.runs, 1):
-        if not run.passed:
-            missed.setdefault(tuple(_failure_lines(run)), []).append(number)
+    failed = ((number, run) for number, run in enumerate(result.runs, 1) if not run.passed)
+    missed = grouped((tuple(_failure_lines(run)), number) for number, run in failed)
     first = next(iter(missed))
     if len(result.runs) == 1 and not result.errors:
         return "\n".join(first)

@@ -16,6 +16,7 @@ from pytest_upskill.cases.judge_labels import (
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.grade import with_changes
 from pytest_upskill.project.digest import digest_of
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.stats.calibration import STRATA
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 
@@ -158,9 +159,8 @@ def draw(
     candidates = [_candidate(trial, run) for trial, run in judged if not run.left_out]
     if not candidates:
         return None
-    strata: dict[_Stratum, list[_Drawn]] = {}
-    for answer, key in _in_random_order(candidates, "draw"):
-        strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
+    in_order = _in_random_order(candidates, "draw")
+    strata = grouped(((each.model, key.arm, key.judged), (each, key)) for each, key in in_order)
     chosen = [each for stratum in strata.values() for each in stratum[: answers // len(STRATA)]]
     drawn = _in_random_order(chosen, "show")
     return LabelsFile(

@@ -1,6 +1,5 @@
 """Notes about cells, printed below the table."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from pytest_upskill import stats
@@ -11,6 +10,7 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS, DESCRIBE, lost_queries
 from pytest_upskill.figures.wording import judge_accuracy, percent, rate_text
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
@@ -29,13 +29,13 @@ def notes(gates: Sequence[Gate], *, said: Collection[str] = ()) -> Iterator[str]
         gates: Decision about each cell.
         said: Other lines about these cells; what they end with is not repeated.
     """
-    names = defaultdict[str, list[str]](list)
-    for gate in gates:
-        # That of a failed gate is printed with the failures.
-        known = gate.report if gate.outcome == "failed" else ""
-        for note in notes_of(gate):
-            if note not in known:
-                names[note].append(gate.cell.name)
+    names = grouped(
+        (note, gate.cell.name)
+        for gate in gates
+        for note in notes_of(gate)
+        # The report of a failed gate is printed with the failures.
+        if gate.outcome != "failed" or note not in gate.report
+    )
     lines = (f"{listed(cells)}: {note}" for note, cells in names.items())
     yield from (line for line in lines if not any(other.endswith(line) for other in said))
     lifts = [gate for gate in gates if not gate.cell.chooses]

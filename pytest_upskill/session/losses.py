@@ -13,6 +13,7 @@ import pytest
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.source.files import start_of
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import agreeing, listed, safe_line
 from pytest_upskill.session.branch import Branch
 from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
@@ -32,10 +33,7 @@ class _Loss(NamedTuple):
 
 def _lines(losses: Iterable[_Loss]) -> Iterator[str]:
     """Yield a line for each cause."""
-    names = defaultdict[str, list[str]](list)
-    for loss in losses:
-        names[loss.why].append(loss.name)
-    for why, lost in names.items():
+    for why, lost in grouped((loss.why, loss.name) for loss in losses).items():
         verb, _, rest = why.partition(" ")
         yield safe_line(f"{listed(lost)} {agreeing(verb, len(lost))} {rest}")
 
@@ -120,9 +118,8 @@ class Losses:
             ran: Cell, case and arm of each trial with a result.
         """
         for cell, case, arm in self.found.expected.keys() - set(ran):
-            self._lost_cases[self.found.expected[cell, case, arm]].add(
-                f"{CellKey(*cell).skill}::{case}"
-            )
+            skill = self.found.expected[cell, case, arm]
+            self._lost_cases[skill].add(f"{CellKey(*cell).skill}::{case}")
 
     def note_baselines(self, unmeasured: Iterable[str]) -> None:
         """Note case files with a baseline that was not compared, unless only some were to be."""
@@ -141,11 +138,10 @@ class Losses:
     @cached_property
     def without_cases(self) -> dict[str, str]:
         """The changed skills of a pull request of which not all cases run, and why."""
-        found = defaultdict[str, list[_Loss]](list)
-        for loss in (*self._serious(), *self._deleted()):
-            if loss.folder:
-                found[os.path.relpath(loss.folder, self._config.rootpath)].append(loss)
-        return {folder: "; ".join(_lines(losses)) for folder, losses in found.items()}
+        losses = (loss for loss in (*self._serious(), *self._deleted()) if loss.folder)
+        root = self._config.rootpath
+        found = grouped((os.path.relpath(loss.folder, root), loss) for loss in losses)
+        return {folder: "; ".join(_lines(of_skill)) for folder, of_skill in found.items()}
 
     def elsewhere(self) -> Iterator[str]:
         """Yield which changed skills of a pull request other runs of pytest are to measure."""

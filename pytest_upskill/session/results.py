@@ -1,7 +1,6 @@
 """The results of a session: those of trials, the cells that they make, and gates as tests."""
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -108,9 +107,10 @@ class Records:
             is_missed: Returns whether a pull request changed the skill of a case file, and no other
                 file of it was measured.
         """
-        cases = defaultdict[CellKey, list[SkippedCase]](list)
-        for (cell, case), reason in self.skipped.items():
-            cases[cell].append(SkippedCase(case=case, reason=reason))
+        cases = grouped(
+            (cell, SkippedCase(case=case, reason=reason))
+            for (cell, case), reason in self.skipped.items()
+        )
         measured = {cell for cell, _ in self.measured}
         skills = (
             Unmeasured(

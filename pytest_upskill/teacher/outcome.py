@@ -9,6 +9,7 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, p_text, percent
 from pytest_upskill.project.files import DRAFTS, display_path
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment
 from pytest_upskill.teacher.acceptance import split_cases
@@ -288,9 +289,8 @@ def _comments_form(work: Work) -> str:
 
 def _page(work: Work) -> str:
     """Return the page about a command: static, without network access or scripts."""
-    by_reason: dict[str, list[str]] = {}
-    for case, reason in work.outcome.dropped.items():
-        by_reason.setdefault(reason.partition(":")[0], []).append(f"{case}: {reason}")
+    dropped = work.outcome.dropped.items()
+    by_reason = grouped((why.partition(":")[0], f"{case}: {why}") for case, why in dropped)
     template = environment("pytest_upskill.teacher").get_template("page.html")
     return template.render(
         outcome=work.outcome,

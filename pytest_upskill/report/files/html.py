@@ -13,6 +13,7 @@ from markupsafe import Markup
 from pytest_upskill.figures import presentation
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import money, points, shorten
+from pytest_upskill.project.grouping import grouped
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report import notes, trajectory
 from pytest_upskill.report.document import Report
@@ -81,7 +82,8 @@ def bar_x(difference: float) -> float:
 
 def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
     """Return the numbers, from 1, of runs with the same answer and results, and the first one."""
-    groups: dict[object, list[int]] = {}
-    for number, run in enumerate(trial.runs, 1):
-        groups.setdefault((run.completion.text, run.checks, run.ending), []).append(number)
+    groups = grouped(
+        ((run.completion.text, run.checks, run.ending), number)
+        for number, run in enumerate(trial.runs, 1)
+    )
     return [(numbers, trial.runs[numbers[0] - 1]) for numbers in groups.values()]
